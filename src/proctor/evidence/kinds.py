@@ -1,0 +1,224 @@
+"""Every kind of journal entry: the closed registry from which `docs/evidence-format.md` is made.
+
+A field written as `name?` may be null; `[...]` is a list. The second program holds its own copy of the written
+spec, never this module.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+FORMAT = 1
+
+
+class KindDoc(NamedTuple):
+    """The dotted name in the journal, one line of meaning, and the body's fields."""
+
+    kind: str
+    doc: str
+    fields: dict[str, str]
+
+
+_FILE_REF = "{path, sha256}"
+_OPENING = "{boot_id, host, pid, version}: the process that writes from here on"
+_ATTEMPT = "attempt id: `<trial id>/<number>`"
+_SEEN = "how the command ended"
+
+
+class Kind(Enum):
+    """Kinds, in the order in which a run meets them."""
+
+    RUN_ADMITTED = KindDoc(
+        "run.admitted",
+        "Entry 0: the run exists. Nothing has acted on the world before it.",
+        {
+            "format": "1",
+            "run_id": "random id of the run",
+            "study": "name of the study",
+            "stage": "name of the stage",
+            "manifest": f"{_FILE_REF} of the invocation's final manifest",
+            "design_sha256": "SHA-256 of `design.json`",
+            "abandoned": f"[{_FILE_REF}] manifests of invocations that died before their verdict was bound",
+            "opening": _OPENING,
+            "key": "{vkey, fingerprint} of the key that signs checkpoints",
+            "planned": "{trials, blocks} counts of the design",
+        },
+    )
+    RUN_RESUMED = KindDoc(
+        "run.resumed",
+        "Another process opened the journal: the first entry that it appends.",
+        {
+            "manifest": f"{_FILE_REF}",
+            "abandoned": f"[{_FILE_REF}]",
+            "opening": _OPENING,
+            "key": "{vkey, fingerprint}",
+            "previous_ended": "whether the entry before this one is a `run.ended`",
+        },
+    )
+    RUN_RECOVERED = KindDoc(
+        "run.recovered",
+        "Follows `run.resumed` where the previous opening had no end: what was set aside, and what was in flight.",
+        {
+            "quarantined": "[{path, sha256, size, source}] bytes of an unfinished line or frame, moved to `quarantine/`",
+            "lost": "[attempt id] attempts in flight; each gets its `attempt.ended` (outcome `lost`) next",
+        },
+    )
+    CHECKPOINT_MADE = KindDoc(
+        "checkpoint.made",
+        "Names a checkpoint file that stands: all of them but the one made after the last entry are named.",
+        {
+            "path": "`checkpoints/<size, 12 digits>.note`",
+            "sha256": "of the file",
+            "size": "entries covered",
+            "root": "hex tree head",
+        },
+    )
+    BLOCK_ADMITTED = KindDoc(
+        "block.admitted",
+        "A block (task, model, epoch, with all its arms) may run. Again after a resume, if its end was not reached.",
+        {"block": "index in the drawn order, from 0", "task": "name", "model?": "name", "epoch": "from 1"},
+    )
+    ATTEMPT_ADMITTED = KindDoc(
+        "attempt.admitted",
+        "One try at a trial may act: durable before its sandbox starts.",
+        {
+            "attempt": _ATTEMPT,
+            "trial": "trial id",
+            "number": "from 0, without gaps",
+            "block": "index of its block",
+            "task": "name",
+            "model?": "name",
+            "arm": "name",
+            "epoch": "from 1",
+            "folder": "the attempt's folder, relative to the run",
+            "supersedes?": "attempt id of a lost or interrupted attempt that this one takes the place of; uses no replacement",
+            "replaces?": "attempt id of an attempt that ended by infrastructure; counts against `replacements`",
+        },
+    )
+    SANDBOX_STARTED = KindDoc(
+        "sandbox.started",
+        "A world is up, and what is really in force in it.",
+        {
+            "attempt": _ATTEMPT,
+            "role": "agent | verifier",
+            "from_snapshot": "whether it was forked from the attempt's own pre-verify world",
+            "facts": "kind, tier, root, network and what is not isolated, as read back",
+            "limits": "[{name, wanted?, enforced?, how?, why_not?}]",
+            "base_substituted?": "{image, root, explicit, skipped, notes} where another root stands in for the image",
+        },
+    )
+    ATTEMPT_BOUNDARY = KindDoc(
+        "attempt.boundary",
+        "A boundary of the rollout was reached.",
+        {"attempt": _ATTEMPT, "boundary": "env-ready | pre-verify | post-verify"},
+    )
+    AGENT_STARTED = KindDoc(
+        "agent.started",
+        "The agent is about to act: who it is, and what it is told.",
+        {
+            "attempt": _ATTEMPT,
+            "agent": "name",
+            "version": "{available, value?, reason?} as attested",
+            "settings": "the agent's settings for this arm",
+            "instruction": "blob reference: the text handed to the agent",
+            "skills": "[{name, sha256}] skill packs put into the sandbox",
+            "timeout_sec?": "the deadline in force",
+        },
+    )
+    AGENT_ENDED = KindDoc(
+        "agent.ended",
+        "The agent is over and nothing of it runs any more.",
+        {
+            "attempt": _ATTEMPT,
+            "exception?": "reason id where it did not end by itself with status 0",
+            "ended": f"{{exit_code?, signal?, timed_out, output_bytes, output_dropped, leftovers, limit_hit?}}: {_SEEN}",
+            "duration_ns": "monotonic",
+        },
+    )
+    VERIFIER_ENDED = KindDoc(
+        "verifier.ended",
+        "The tests are over.",
+        {
+            "attempt": _ATTEMPT,
+            "assurance": "isolated | shared | live",
+            "ended": f"as in `agent.ended`: {_SEEN}",
+            "duration_ns": "monotonic",
+        },
+    )
+    ATTEMPT_FILES = KindDoc(
+        "attempt.files",
+        "Files of an attempt's folder and their digests. Several entries may follow each other; later ones win.",
+        {
+            "attempt": _ATTEMPT,
+            "files": "[{path, sha256, size, role}] path below the attempt's folder; role source | derived | partial",
+        },
+    )
+    ATTEMPT_GRADED = KindDoc(
+        "attempt.graded",
+        "The grade, at most once for each attempt.",
+        {
+            "attempt": _ATTEMPT,
+            "grade": "pass | fail | ungraded",
+            "reason?": "reason id; null for pass",
+            "reward?": "the number that decided",
+            "rewards": "named numbers as written by the verifier",
+            "assurance?": "isolated | shared | live; null where no verifier ran",
+            "tests?": "counts of the per-test report",
+            "disclosures": "[text]",
+        },
+    )
+    ATTEMPT_ENDED = KindDoc(
+        "attempt.ended",
+        "The end of an attempt, exactly once.",
+        {
+            "attempt": _ATTEMPT,
+            "outcome": "completed | infrastructure | interrupted | lost",
+            "exception?": "reason id: what happened beside the grade",
+            "message?": "one sentence",
+            "timing": "{phase: ns} monotonic",
+        },
+    )
+    TRIAL_FINAL = KindDoc(
+        "trial.final",
+        "The one attempt that counts for a trial, exactly once in a complete run.",
+        {
+            "trial": "trial id",
+            "attempt?": "attempt id",
+            "grade": "pass | fail | ungraded",
+            "reason?": "reason id",
+            "reward?": "number",
+        },
+    )
+    BLOCK_ENDED = KindDoc("block.ended", "All trials of the block have their final.", {"block": "index"})
+    RUN_PAUSED = KindDoc("run.paused", "No new attempt starts until `run.unpaused`.", {})
+    RUN_UNPAUSED = KindDoc("run.unpaused", "Attempts start again.", {})
+    RUN_DRAINING = KindDoc(
+        "run.draining",
+        "Nothing new starts; what is in flight ends by itself.",
+        {"cause": "signal name, deadline or operator"},
+    )
+    RUN_ENDED = KindDoc(
+        "run.ended",
+        "The end of this opening, with the status that the operating system sees.",
+        {
+            "exit_status": "integer",
+            "reason?": "reason id where the run did not just end",
+            "complete": "whether every planned trial has its final",
+            "totals": "{trials, finals, pass, fail, ungraded}",
+            "files": "[{path, sha256, size}] derived files of the run: `summary.json`, `grade_summary.json`",
+        },
+    )
+
+    @property
+    def id(self) -> str:
+        """The name in the journal."""
+        return self.value.kind
+
+    @classmethod
+    def by_id(cls, kind: str) -> Kind | None:
+        """The kind of that name, or None."""
+        return _BY_ID.get(kind)
+
+
+_BY_ID = {kind.value.kind: kind for kind in Kind}
