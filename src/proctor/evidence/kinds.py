@@ -23,7 +23,7 @@ class KindDoc(NamedTuple):
 _FILE_REF = "{path, sha256}"
 _OPENING = "{boot_id, host, pid, version}: the process that writes from here on"
 _ATTEMPT = "attempt id: `<trial id>/<number>`"
-_SEEN = "how the command ended"
+_SEEN = "{exit_code?, signal?, timed_out, output_bytes, output_dropped, leftovers, limit_hit?, start_error?}"
 
 
 class Kind(Enum):
@@ -60,7 +60,7 @@ class Kind(Enum):
         "run.recovered",
         "Follows `run.resumed` where the previous opening had no end: what was set aside, and what was in flight.",
         {
-            "quarantined": "[{path, sha256, size, source}] bytes of an unfinished line or frame, moved to `quarantine/`",
+            "quarantined": "[{path, sha256, size, source}] bytes of an unfinished line or frame, in `quarantine/`",
             "lost": "[attempt id] attempts in flight; each gets its `attempt.ended` (outcome `lost`) next",
         },
     )
@@ -92,8 +92,8 @@ class Kind(Enum):
             "arm": "name",
             "epoch": "from 1",
             "folder": "the attempt's folder, relative to the run",
-            "supersedes?": "attempt id of a lost or interrupted attempt that this one takes the place of; uses no replacement",
-            "replaces?": "attempt id of an attempt that ended by infrastructure; counts against `replacements`",
+            "supersedes?": "the lost or interrupted attempt whose place this one takes; uses no replacement",
+            "replaces?": "the attempt that ended by infrastructure; counts against `replacements`",
         },
     )
     SANDBOX_STARTED = KindDoc(
@@ -132,7 +132,7 @@ class Kind(Enum):
         {
             "attempt": _ATTEMPT,
             "exception?": "reason id where it did not end by itself with status 0",
-            "ended": f"{{exit_code?, signal?, timed_out, output_bytes, output_dropped, leftovers, limit_hit?}}: {_SEEN}",
+            "ended": _SEEN,
             "duration_ns": "monotonic",
         },
     )
@@ -142,7 +142,7 @@ class Kind(Enum):
         {
             "attempt": _ATTEMPT,
             "assurance": "isolated | shared | live",
-            "ended": f"as in `agent.ended`: {_SEEN}",
+            "ended": _SEEN,
             "duration_ns": "monotonic",
         },
     )
