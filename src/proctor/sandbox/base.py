@@ -135,7 +135,8 @@ class Ended:
 class PutItem:
     """A host file or folder to bring in (or, with `content`, bytes): a folder's content lands in `target`.
 
-    With `source` and `content` both None an empty folder is made. `mode` applies to the target itself.
+    With `source` and `content` both None an empty folder is made. `mode` applies to the target itself. `fresh` first
+    removes whatever stands at the target, without following links.
     """
 
     target: str
@@ -143,6 +144,7 @@ class PutItem:
     content: bytes | None = None
     mode: int | None = None
     owner: str | None = None
+    fresh: bool = False
 
 
 @dataclass(frozen=True)
