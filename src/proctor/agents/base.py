@@ -1,0 +1,135 @@
+"""What an agent is to proctor: a class that is found by its name, checks its settings, says its version, and acts.
+
+Agents are found through the entry-point group `proctor.agents`, so that an installed package can add its own. A class
+is constructed with the settings of its arm before anything runs, and refuses what it cannot take; `act` is called once
+for each attempt, in a world that is ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, Protocol
+
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.sandbox.base import Ended, Sandbox
+
+GROUP = "proctor.agents"
+
+
+@dataclass(frozen=True)
+class SkillPack:
+    """One skill folder on the host, put at `/skills/<name>` inside."""
+
+    name: str
+    path: Path
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The task's own solution: only the oracle is ever handed one."""
+
+    folder: Path
+    script: str
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """All that an agent may use in one attempt.
+
+    `output` is the attempt's `agent/` folder on the host, out of the agent's reach; `deadline_sec` is what is left.
+    """
+
+    sandbox: Sandbox
+    instruction: str
+    workdir: str
+    env: Mapping[str, str]
+    user: str | None
+    output: Path
+    deadline_sec: float
+    skills: tuple[SkillPack, ...] = ()
+    solution: Solution | None = None
+
+
+@dataclass(frozen=True)
+class Version:
+    """A reported version, or why there is none: absence is decided before anything is compared."""
+
+    value: str | None
+    reason: str | None = None
+
+    def as_record(self) -> dict[str, Any]:
+        """For the journal."""
+        if self.value is None:
+            return {"available": False, "value": None, "reason": self.reason}
+        return {"available": True, "value": self.value, "reason": None}
+
+
+class Agent(Protocol):
+    """One kind of agent, with the settings of one arm."""
+
+    name: str
+    needs_solution: bool
+
+    def version(self) -> Version:
+        """What this agent says it is."""
+        ...
+
+    async def act(self, turn: Turn) -> Ended:
+        """Work on the task until done or until the deadline; nothing of it runs after this returns.
+
+        Raises:
+            Refusal: the sandbox failed (family SANDBOX), or the agent could not be started (AGENT_START_FAILED).
+        """
+        ...
+
+
+class AgentClass(Protocol):
+    """How an agent is made; `base` is the folder that relative paths of the settings start from.
+
+    Raises:
+        Refusal: AGENT_OPTIONS_INVALID, FILE_MISSING.
+    """
+
+    def __call__(self, settings: Mapping[str, Any], base: Path) -> Agent: ...
+
+
+def installed_agents() -> dict[str, EntryPoint]:
+    """Every agent that is installed here, by name."""
+    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
+
+
+def make_agent(name: str, settings: Mapping[str, Any], base: Path) -> Agent:
+    """The agent of that name with these settings.
+
+    Raises:
+        Refusal: UNKNOWN_AGENT, AGENT_OPTIONS_INVALID, FILE_MISSING.
+    """
+    known = installed_agents()
+    if name not in known:
+        raise Refusal(
+            Reason.UNKNOWN_AGENT,
+            f"there is no agent named {name!r}",
+            path="agent.name",
+            observed=name,
+            required=sorted(known),
+        )
+    agent_class: AgentClass = known[name].load()
+    return agent_class(settings, base)
+
+
+def no_settings(name: str, settings: Mapping[str, Any]) -> None:
+    """For agents that take none. Raises Refusal AGENT_OPTIONS_INVALID."""
+    if settings:
+        raise Refusal(
+            Reason.AGENT_OPTIONS_INVALID,
+            f"the agent {name!r} takes no settings",
+            path="agent",
+            observed=sorted(settings),
+            required=[],
+        )

@@ -1,0 +1,47 @@
+"""oracle: runs the task's own solution. A task that it does not pass cannot be passed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from proctor import __version__
+from proctor.agents.base import Turn, Version, no_settings
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.sandbox.base import Ended, Exec, PutItem
+
+
+class Oracle:
+    """The agent that applies `solution/solve.sh`."""
+
+    name = "oracle"
+    needs_solution = True
+
+    def __init__(self, settings: Mapping[str, Any], base: Path) -> None:
+        no_settings(self.name, settings)
+
+    def version(self) -> Version:
+        """proctor's own version: what is measured is the task's digest."""
+        return Version(__version__)
+
+    async def act(self, turn: Turn) -> Ended:
+        """Bring the solution to `/solution` and run it in the working directory, as the agent's user."""
+        if turn.solution is None:
+            raise Refusal(Reason.TASK_NO_SOLUTION, "the oracle was given no solution")
+        await turn.sandbox.put([PutItem("/solution", source=turn.solution.folder, fresh=True)])
+        return await turn.sandbox.exec(
+            Exec(
+                ("sh", "-c", RUN_SCRIPT, "sh", f"/solution/{turn.solution.script}"),
+                stdout=turn.output / "oracle.txt",
+                cwd=turn.workdir,
+                env={**turn.env, "DEBIAN_FRONTEND": "noninteractive", **turn.solution.env},
+                user=turn.user,
+                deadline_sec=turn.deadline_sec,
+            )
+        )
+
+
+# bash where the image has it, as the format says; images without bash run their scripts by sh
+RUN_SCRIPT = 'if command -v bash >/dev/null 2>&1; then exec bash "$1"; else exec sh "$1"; fi'
