@@ -1,0 +1,32 @@
+#!/bin/sh
+set -eu
+cat > /app/top-words <<'PROGRAM'
+#!/usr/bin/env python3
+import re
+import sys
+from collections import Counter
+
+
+def main(arguments):
+    if not 1 <= len(arguments) <= 2 or not re.fullmatch("0*[1-9][0-9]*", arguments[0], re.ASCII):
+        print("usage: top-words N [FILE]", file=sys.stderr)
+        return 2
+    name = arguments[1] if len(arguments) == 2 else "-"
+    try:
+        if name == "-":
+            data = sys.stdin.buffer.read()
+        else:
+            with open(name, "rb") as file:
+                data = file.read()
+    except OSError as error:
+        print(f"top-words: {name}: {error.strerror}", file=sys.stderr)
+        return 1
+    counts = Counter(word.lower().decode() for word in re.findall(rb"[A-Za-z]+", data))
+    for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[: int(arguments[0])]:
+        print(count, word)
+    return 0
+
+
+sys.exit(main(sys.argv[1:]))
+PROGRAM
+chmod 755 /app/top-words
