@@ -1,0 +1,114 @@
+"""The one seam that ends a run: it owns the last entry of the journal and the process's exit status.
+
+Whatever the work does (returns, raises, calls SystemExit, meets a signal), exactly one `run.ended` is written and the
+status in it is the one that the process ends with. The first Ctrl-C drains, the second aborts; SIGTERM and SIGHUP
+abort at once, since who sends them will not wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import traceback
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from proctor.core.exits import Exit
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+
+_STATUS = {
+    signal.SIGINT: Exit.INTERRUPTED,
+    signal.SIGTERM: Exit.TERMINATED,
+    signal.SIGHUP: Exit.HANGUP,
+}
+
+
+@dataclass
+class Stop:
+    """What running work listens to. `cause` names why nothing new may start; `exit` is the status that follows."""
+
+    draining: asyncio.Event = field(default_factory=asyncio.Event)
+    cause: str | None = None
+    exit: Exit | None = None
+    reason: Reason | None = None
+
+    def drain(self, cause: str, exit_status: Exit, reason: Reason | None = None) -> None:
+        """Let nothing new start. The first cause stands."""
+        if self.cause is None:
+            self.cause, self.exit, self.reason = cause, exit_status, reason
+        self.draining.set()
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the work ended: the exit status, the reason where it did not just end, and a message for people."""
+
+    exit: Exit
+    reason: Reason | None = None
+    message: str | None = None
+
+
+class Closer(Protocol):
+    """Writes the last entry; called exactly once."""
+
+    async def __call__(self, ending: Ending) -> Exit:
+        """Close the journal with this ending; returns the status that was written."""
+        ...
+
+
+async def run_to_the_end(work: Callable[[Stop], Awaitable[Exit]], close: Closer) -> Exit:
+    """Do the work, end the record, and return the status that the record holds."""
+    stop = Stop()
+    task = asyncio.ensure_future(_contained(work, stop))
+    loop = asyncio.get_running_loop()
+
+    def heard(number: signal.Signals) -> None:
+        again = stop.draining.is_set() and stop.exit in _STATUS.values()
+        stop.drain(number.name, _STATUS[number])
+        if again or number is not signal.SIGINT:
+            task.cancel()
+
+    for number in _STATUS:
+        loop.add_signal_handler(number, heard, number)
+    try:
+        ending = await _outcome(task, stop)
+        return await close(ending)
+    finally:
+        # from here on the status is on the record: a late signal must not change what the system sees
+        for number in _STATUS:
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)
+
+
+class _Exited(RuntimeError):
+    """The work called SystemExit: raised through a task it would end the loop before the record."""
+
+
+async def _contained(work: Callable[[Stop], Awaitable[Exit]], stop: Stop) -> Exit:
+    try:
+        return await work(stop)
+    except SystemExit as fault:
+        raise _Exited(f"SystemExit({fault.code!r})") from fault
+
+
+async def _outcome(task: asyncio.Future[Exit], stop: Stop) -> Ending:
+    try:
+        status = await task
+    except asyncio.CancelledError:
+        return Ending(stop.exit or Exit.INTERRUPTED, Reason.INTERRUPTED, stop.cause)
+    except Refusal as refusal:
+        return Ending(Exit.INFRASTRUCTURE, refusal.reason, str(refusal))
+    except Exception as fault:
+        # the boundary of the process: whatever it was, the run ends on the record and the trace goes to the person
+        traceback.print_exc(file=sys.stderr)
+        return Ending(Exit.INFRASTRUCTURE, Reason.INTERNAL_ERROR, f"{type(fault).__name__}: {fault}")
+    if stop.exit is not None:
+        return Ending(stop.exit, stop.reason or _drained(stop.exit), stop.cause)
+    return Ending(status)
+
+
+def _drained(status: Exit) -> Reason | None:
+    return Reason.INTERRUPTED if status in _STATUS.values() else None

@@ -1,0 +1,47 @@
+"""What commands share: how refusals and JSON are printed, and how a run is named."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from proctor.core.refusal import Refusal
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+run_argument = click.argument("run", type=click.Path(path_type=Path))
+
+
+def print_refusals(refusals: Sequence[Refusal]) -> None:
+    """To standard error: what was seen, what is needed, what to do."""
+    for refusal in refusals:
+        where = f"  [{refusal.path}]" if refusal.path else ""
+        click.secho(f"refused: {refusal.reason.id}", fg="red", bold=True, err=True, nl=False)
+        click.echo(where, err=True)
+        click.echo(f"  {refusal.message}", err=True)
+        if refusal.observed is not None:
+            click.echo(f"  seen:    {_short(refusal.observed)}", err=True)
+        if refusal.required is not None:
+            click.echo(f"  needed:  {_short(refusal.required)}", err=True)
+        click.echo(f"  do:      {refusal.remedy}", err=True)
+        if refusal.waivable:
+            click.echo(f"  or:      --waive {refusal.reason.id} (recorded)", err=True)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document to standard output, keys sorted."""
+    sys.stdout.write(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def say(text: str) -> None:
+    """Progress and notes: standard error."""
+    click.echo(text, err=True)
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 400 else text[:400] + " …"

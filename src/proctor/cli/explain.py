@@ -1,0 +1,53 @@
+"""proctor explain: the long form of a reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from proctor.cli.common import json_option, print_json
+
+if TYPE_CHECKING:
+    from proctor.core.reasons import Reason
+
+
+@click.command()
+@click.argument("reason", required=False)
+@json_option
+def explain(reason: str | None, as_json: bool) -> None:
+    """Say what a REASON means and what to do; without one, list them all."""
+    import difflib
+
+    from proctor.core.reasons import Reason
+
+    if reason is None:
+        if as_json:
+            print_json([_record(each) for each in Reason])
+            return
+        for each in Reason:
+            click.echo(f"{each.id:28} {each.summary}")
+        return
+    found = Reason.by_id(reason.strip().replace("-", "_"))
+    if found is None:
+        close = difflib.get_close_matches(reason, [each.id for each in Reason], n=3)
+        hint = f" Closest: {', '.join(close)}." if close else ""
+        raise click.UsageError(f"there is no reason {reason!r}.{hint}")
+    if as_json:
+        print_json(_record(found))
+        return
+    click.secho(found.id, bold=True)
+    click.echo(f"  about      {found.family.value}")
+    click.echo(f"  means      {found.summary}")
+    click.echo(f"  do         {found.remedy}")
+    click.echo(f"  waivable   {'yes, with --waive ' + found.id if found.waivable else 'no'}")
+
+
+def _record(reason: Reason) -> dict[str, object]:
+    return {
+        "reason": reason.id,
+        "about": reason.family.value,
+        "means": reason.summary,
+        "do": reason.remedy,
+        "waivable": reason.waivable,
+    }

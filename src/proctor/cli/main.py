@@ -1,0 +1,111 @@
+"""The `proctor` command: one file per command, imported when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from proctor import __version__
+from proctor.core.exits import Exit
+from proctor.core.refusal import Refusal
+
+COMMANDS = {
+    "new": "proctor.cli.new:new",
+    "doctor": "proctor.cli.doctor:doctor",
+    "explain": "proctor.cli.explain:explain",
+    "check": "proctor.cli.check:check",
+    "run": "proctor.cli.run:run",
+    "resume": "proctor.cli.resume:resume",
+    "pause": "proctor.cli.pause:pause",
+    "status": "proctor.cli.status:status",
+    "logs": "proctor.cli.logs:logs",
+    "shell": "proctor.cli.shell:shell",
+    "verify": "proctor.cli.verify:verify",
+    "show": "proctor.cli.show:show",
+    "results": "proctor.cli.results:results",
+    "tasks": "proctor.cli.tasks:tasks",
+    "keys": "proctor.cli.keys:keys",
+    "completion": "proctor.cli.completion:completion",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are named, so that `--help` stays quick."""
+
+    def __init__(self, *args: Any, commands: dict[str, str] | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._lazy = dict(commands or {})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which one meets them."""
+        return list(self._lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command's module."""
+        target = self._lazy.get(cmd_name)
+        if target is None:
+            return None
+        module, _, name = target.partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, naming the closest command where there is none of that name."""
+        import difflib
+
+        name = args[0]
+        if name not in self._lazy and not name.startswith("-"):
+            close = difflib.get_close_matches(name, self._lazy, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise click.UsageError(f"No such command {name!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="proctor")
+def cli() -> None:
+    """Run AI-agent benchmarks whose results hold up.
+
+    Start with `proctor new DIR`, or `proctor run --task DIR --agent oracle`.
+    """
+
+
+def main() -> None:
+    """Parse, call, and end with the one exit status."""
+    try:
+        status = cli.main(prog_name="proctor", standalone_mode=False)
+    except click.UsageError as fault:
+        fault.show(sys.stderr)
+        status = Exit.USAGE
+    except click.ClickException as fault:
+        fault.show(sys.stderr)
+        status = Exit.USAGE
+    except Refusal as refusal:
+        from proctor.cli.common import print_refusals
+
+        print_refusals([refusal])
+        status = Exit.REFUSED
+    except (KeyboardInterrupt, click.Abort):
+        status = Exit.INTERRUPTED
+    except BrokenPipeError:
+        status = Exit.DONE
+    _leave(int(status) if isinstance(status, int) else int(Exit.DONE))
+
+
+def _leave(status: int) -> None:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # whoever read our output has gone: the status is that of the work, not of the pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""Live progress on standard error: a small panel on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+MANY = 200
+EVERY_SEC = 5.0
+SHOWN = 8
+
+
+@dataclass
+class Tally:
+    """What progress knows: counts, and what is in flight (trial label to phase)."""
+
+    planned: int
+    done: int = 0
+    grades: dict[str, int] = field(default_factory=lambda: {"pass": 0, "fail": 0, "ungraded": 0})
+    in_flight: dict[str, str] = field(default_factory=dict)
+    superseded: int = 0
+    replaced: int = 0
+    paused: bool = False
+    draining: str | None = None
+    started: float = field(default_factory=time.monotonic)
+    done_before: int = 0
+
+    def left_sec(self) -> float | None:
+        """Seconds until the end at the pace so far, or None before there is one."""
+        here = self.done - self.done_before
+        if here == 0:
+            return None
+        return (time.monotonic() - self.started) / here * (self.planned - self.done)
+
+    def line(self) -> str:
+        """All of it in one line."""
+        left = self.left_sec()
+        parts = [
+            f"{self.done}/{self.planned} done",
+            f"{self.grades['pass']} pass",
+            f"{self.grades['fail']} fail",
+            f"{self.grades['ungraded']} ungraded",
+            f"{len(self.in_flight)} in flight",
+        ]
+        if self.superseded:
+            parts.append(f"{self.superseded} superseded")
+        if self.replaced:
+            parts.append(f"{self.replaced} replaced")
+        if left is not None and self.done < self.planned:
+            parts.append(f"{human(left)} left")
+        if self.draining:
+            parts.append(f"draining ({self.draining})")
+        elif self.paused:
+            parts.append("paused")
+        return " · ".join(parts)
+
+
+def human(seconds: float) -> str:
+    """`75` → `1m15s`."""
+    whole = max(0, round(seconds))
+    hours, rest = divmod(whole, 3600)
+    minutes, secs = divmod(rest, 60)
+    if hours:
+        return f"{hours}h{minutes:02d}m"
+    if minutes:
+        return f"{minutes}m{secs:02d}s"
+    return f"{secs}s"
+
+
+class Progress:
+    """Told by the runner what happens; shows it. Use as a context manager."""
+
+    def __init__(self, stream: TextIO, *, quiet: bool = False) -> None:
+        self._console = Console(file=stream, highlight=False)
+        self._quiet = quiet
+        self._live: Live | None = None
+        self._last_line = 0.0
+        self.tally = Tally(0)
+
+    def __enter__(self) -> Progress:
+        if self._console.is_terminal and not self._quiet:
+            self._live = Live(get_renderable=self._panel, console=self._console, refresh_per_second=5, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def begins(self, planned: int, done: int, grades: dict[str, int]) -> None:
+        """The plan is known; `done` trials have their final from before."""
+        self.tally = Tally(planned, done, {**self.tally.grades, **grades}, done_before=done)
+        self._say(f"{planned} trials planned" + (f", {done} done before" if done else ""))
+
+    def phase(self, label: str, phase: str) -> None:
+        """An attempt in flight reached a phase."""
+        self.tally.in_flight[label] = phase
+
+    def attempt_over(self, label: str, outcome: str) -> None:
+        """An attempt ended."""
+        self.tally.in_flight.pop(label, None)
+        if outcome == "infrastructure":
+            self.tally.replaced += 1
+        elif outcome in ("interrupted", "lost"):
+            self.tally.superseded += 1
+
+    def final(self, label: str, grade: str, reason: str | None) -> None:
+        """A trial has its final."""
+        self.tally.done += 1
+        self.tally.grades[grade] += 1
+        if self._live is None and not self._quiet:
+            if self.tally.planned <= MANY:
+                why = f" ({reason})" if reason and grade == "ungraded" else ""
+                self._console.print(f"{grade:8} {label}{why}", markup=False, soft_wrap=True)
+            elif time.monotonic() - self._last_line > EVERY_SEC or self.tally.done == self.tally.planned:
+                self._last_line = time.monotonic()
+                self._console.print(self.tally.line(), markup=False, soft_wrap=True)
+
+    def paused(self, paused: bool) -> None:
+        """The run was paused, or goes on."""
+        self.tally.paused = paused
+        self._say("paused: nothing new starts" if paused else "goes on")
+
+    def draining(self, cause: str) -> None:
+        """Nothing new starts any more."""
+        if self.tally.draining is None:
+            self.tally.draining = cause
+            again = "; once more aborts" if cause == "SIGINT" else ""
+            self._say(f"draining ({cause}): {len(self.tally.in_flight)} in flight{again}")
+
+    def _say(self, text: str) -> None:
+        if not self._quiet:
+            self._console.print(text, markup=False, soft_wrap=True)
+
+    def _panel(self) -> Group:
+        tally = self.tally
+        head = Table.grid(padding=(0, 2))
+        head.add_row(ProgressBar(total=max(1, tally.planned), completed=tally.done, width=30), Text(tally.line()))
+        rows: list[Table | Text] = [head]
+        for label, phase in list(tally.in_flight.items())[:SHOWN]:
+            rows.append(Text(f"  {phase:12} {label}", style="dim"))
+        if len(tally.in_flight) > SHOWN:
+            rows.append(Text(f"  and {len(tally.in_flight) - SHOWN} more", style="dim"))
+        return Group(*rows)
