@@ -311,6 +311,14 @@ class Reason(Enum):
         "Give a rule in duplicate_tests.",
     )
     REPORT_UNREADABLE = Words(Family.UNGRADED, "The test report cannot be read.", "Mend the reporter.")
+    REPORT_UNKNOWN = Words(
+        Family.UNGRADED, "What stands in the test report's place is no such report.", "Write CTRF or JUnit XML there."
+    )
+    REPORT_MISSING = Words(
+        Family.UNGRADED,
+        "The grade comes from the tests, and the verifier wrote no test report.",
+        "Have the verifier write a CTRF or JUnit report.",
+    )
     NOT_GRADED = Words(
         Family.UNGRADED,
         "The attempt ended before it could be graded.",
@@ -319,6 +327,9 @@ class Reason(Enum):
     NOT_RUN = Words(Family.UNGRADED, "The trial was not attempted.", "`proctor resume` runs it.")
     BELOW_THRESHOLD = Words(
         Family.FAIL, "The reward does not reach what counts as solved.", "Nothing: this is a result."
+    )
+    TESTS_FAILED = Words(
+        Family.FAIL, "The grade comes from the tests, and not all of them passed.", "Nothing: this is a result."
     )
 
     @property

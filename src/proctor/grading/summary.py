@@ -1,0 +1,137 @@
+"""grade_summary.json: a run's grades counted, for each model and arm and for all; recomputable from the journal.
+
+Input is the list of planned trials and at most one final for each. A planned trial without a final counts as
+ungraded with the reason `not_run`. Every denominator comes from the planned list.
+
+The document is `{"format": 1, "all": G, "groups": [{"model", "arm", ...G}, ...]}`. There is one group for each pair
+(model, arm) that is planned, sorted by model (null first) and then arm, both by Unicode code point. `G` is:
+
+- `planned`, `pass`, `fail`, `ungraded`: trials; the last three add up to the first.
+- `ungraded_by_reason`: reason id → trials; only reasons that occur; adds up to `ungraded`.
+- `headline`: rate of `pass` over `planned`.
+- `graded_only`: rate of `pass` over `pass + fail`, and `comparable`: whether that denominator is `planned`.
+- `bounds`: `low` is the rate of `pass`, `high` the rate of `pass + ungraded`, both over `planned`: what the headline
+  would be if all that is ungraded had failed, or had passed.
+- `mean_reward`: over the trials that passed or failed and have a reward: `trials` (how many), `num` and `den` (text:
+  the exact mean in lowest terms, `den` positive), `decimal`, and `comparable`: whether `trials` is `planned`. With
+  no such trial, `num`, `den` and `decimal` are null. A reward is the decimal number that stands in the journal.
+
+A rate is `{"num", "den", "decimal"}`: integers as counted, not reduced. `decimal` is text with six places, rounded
+half up (the integer part of `value * 10^6 + 1/2`, rounded towards minus infinity); null where `den` is 0.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.grading.grade import GradeState
+from proctor.grading.rewards import Number
+
+FORMAT = 1
+_PLACES = 6
+
+
+@dataclass(frozen=True)
+class PlannedTrial:
+    """A trial that the design asks for; epochs count from 1."""
+
+    task: str
+    model: str | None
+    arm: str
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Final:
+    """How a trial ended: its last attempt's grade; `reason` is an id, None for a pass."""
+
+    state: GradeState
+    reason: str | None = None
+    reward: Number | None = None
+
+
+_NOT_RUN = Final(GradeState.UNGRADED, Reason.NOT_RUN.id)
+
+
+def summarize(planned: Sequence[PlannedTrial], finals: Mapping[PlannedTrial, Final]) -> dict[str, Any]:
+    """The content of grade_summary.json; the module says what each field is.
+
+    Raises:
+        Refusal: `evidence_damaged` where a trial is planned twice, a final belongs to no planned trial, or an
+            ungraded final has no reason.
+    """
+    trials = set(planned)
+    if len(trials) != len(planned):
+        raise Refusal(Reason.EVIDENCE_DAMAGED, "a trial is planned twice")
+    for trial, final in finals.items():
+        if trial not in trials:
+            raise Refusal(Reason.EVIDENCE_DAMAGED, "a final belongs to no planned trial", observed=vars(trial))
+        if final.state is GradeState.UNGRADED and final.reason is None:
+            raise Refusal(Reason.EVIDENCE_DAMAGED, "an ungraded final has no reason", observed=vars(trial))
+    groups: dict[tuple[str | None, str], list[Final]] = {}
+    for trial in planned:
+        groups.setdefault((trial.model, trial.arm), []).append(finals.get(trial, _NOT_RUN))
+    return {
+        "format": FORMAT,
+        "all": _group(final for group in groups.values() for final in group),
+        "groups": [
+            {"model": model, "arm": arm, **_group(groups[model, arm])}
+            for model, arm in sorted(groups, key=lambda key: (key[0] is not None, key[0] or "", key[1]))
+        ],
+    }
+
+
+def _group(finals: Iterable[Final]) -> dict[str, Any]:
+    finals = list(finals)
+    planned = len(finals)
+    states = Counter(final.state for final in finals)
+    passed, failed, unknown = (states[state] for state in (GradeState.PASS, GradeState.FAIL, GradeState.UNGRADED))
+    reasons = Counter(final.reason for final in finals if final.state is GradeState.UNGRADED)
+    return {
+        "planned": planned,
+        "pass": passed,
+        "fail": failed,
+        "ungraded": unknown,
+        "ungraded_by_reason": dict(sorted((str(reason), count) for reason, count in reasons.items())),
+        "headline": _rate(passed, planned),
+        "graded_only": {**_rate(passed, passed + failed), "comparable": passed + failed == planned},
+        "bounds": {"low": _rate(passed, planned), "high": _rate(passed + unknown, planned)},
+        "mean_reward": _mean(finals),
+    }
+
+
+def _rate(num: int, den: int) -> dict[str, Any]:
+    return {"num": num, "den": den, "decimal": _decimal(Fraction(num, den)) if den else None}
+
+
+def _mean(finals: Sequence[Final]) -> dict[str, Any]:
+    # A double's shortest text is what the journal holds; the double itself is a fraction that nobody wrote.
+    rewards = [
+        Fraction(repr(final.reward))
+        for final in finals
+        if final.state is not GradeState.UNGRADED and final.reward is not None
+    ]
+    comparable = len(rewards) == len(finals)
+    if not rewards:
+        return {"trials": 0, "num": None, "den": None, "decimal": None, "comparable": comparable}
+    mean = sum(rewards, Fraction(0)) / len(rewards)
+    return {
+        "trials": len(rewards),
+        "num": str(mean.numerator),
+        "den": str(mean.denominator),
+        "decimal": _decimal(mean),
+        "comparable": comparable,
+    }
+
+
+def _decimal(value: Fraction) -> str:
+    """Six places, half up."""
+    scaled = (value * 10**_PLACES + Fraction(1, 2)).__floor__()
+    whole, part = divmod(abs(scaled), 10**_PLACES)
+    return f"{'-' if scaled < 0 else ''}{whole}.{part:0{_PLACES}d}"
