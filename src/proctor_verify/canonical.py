@@ -10,6 +10,8 @@ from proctor_verify.errors import Unreadable
 
 SAFE_INTEGER = 9_007_199_254_740_991
 
+_STRING = json.JSONEncoder(ensure_ascii=False).encode
+
 
 def encode(value: Any) -> bytes:
     """The canonical bytes of a JSON value.
@@ -61,7 +63,7 @@ def _place_point(digits: str, point: int) -> str:
 def _text(value: Any) -> str:
     kind = type(value)
     if kind is str:
-        return json.dumps(value, ensure_ascii=False)
+        return _STRING(value)
     if kind is int:
         if abs(value) > SAFE_INTEGER:
             raise Unreadable("an integer is beyond 2^53 - 1")

@@ -1,9 +1,9 @@
 """Canonical JSON (RFC 8785): one value, one sequence of bytes, so that a digest means something.
 
-orjson writes the same bytes as RFC 8785, fifty times faster than the reference package, as long as there is no
-float, no type that it would quietly turn into a string, and no character outside of the basic plane (where
-code-point order, which it sorts keys by, is not UTF-16 order). What it wrote is handed out only where all three
-are known; everything else goes to the reference package.
+orjson writes the same bytes as RFC 8785, many times faster than the reference package, as long as there is no float
+of unusual size, no type that it would quietly turn into a string, and no character outside of the basic plane (where
+code-point order, which it sorts keys by, is not UTF-16 order). What it wrote is handed out only where all three are
+known; everything else goes to the reference package.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _reference(value: Any) -> bytes:
 
 
 def _stranger(value: Any, scalars: frozenset[type]) -> type | None:
-    """The first type found that is neither a container nor one of `scalars`, exactly."""
+    """The first type found that is no container, none of `scalars` (exactly), and no float of one form."""
     pending = [(value,)]
     while pending:
         children = pending.pop()
@@ -79,7 +79,7 @@ def _stranger(value: Any, scalars: frozenset[type]) -> type | None:
             continue
         for child in children:
             kind = type(child)
-            if kind in scalars:
+            if kind in scalars or (kind is float and _has_one_form(child)):
                 continue
             if kind is dict:
                 if not _STR.issuperset(map(type, child)):
@@ -90,6 +90,11 @@ def _stranger(value: Any, scalars: frozenset[type]) -> type | None:
             else:
                 return kind
     return None
+
+
+def _has_one_form(number: float) -> bool:
+    """Whether every writer of shortest digits writes it alike: a fraction that needs no exponent."""
+    return 1e-4 <= abs(number) < 1e15 and not number.is_integer()
 
 
 def _refusal(message: str, observed: Any = None) -> Refusal:
