@@ -16,7 +16,7 @@ from proctor.core.canonical import MAX_SAFE_INTEGER
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.grading.decoding import MENDED, mend_json, without_bom
-from proctor.grading.files import MAX_REPORT_BYTES
+from proctor.grading.files import MAX_REPORT_BYTES, MAX_REPORT_ROWS
 from proctor.grading.reports import (
     CaseCounts,
     Report,
@@ -34,7 +34,7 @@ _STATUSES: Mapping[str, Status] = {
 
 
 def read_ctrf(data: bytes) -> Report:
-    """Read a CTRF report of at most `MAX_REPORT_BYTES`.
+    """Read a CTRF report of at most `MAX_REPORT_BYTES` and `MAX_REPORT_ROWS`.
 
     Raises:
         Refusal: `report_unreadable` where the bytes are not strict JSON within bounds, `report_unknown` where they
@@ -45,6 +45,13 @@ def read_ctrf(data: bytes) -> Report:
     tests = results.get("tests") if isinstance(results, dict) else None
     if not isinstance(results, dict) or not isinstance(tests, list):
         raise Refusal(Reason.REPORT_UNKNOWN, "the JSON has no list results.tests", required="results.tests[]")
+    if len(tests) > MAX_REPORT_ROWS:
+        raise Refusal(
+            Reason.REPORT_UNREADABLE,
+            "the report has too many rows",
+            observed={"rows": len(tests)},
+            required={"rows": MAX_REPORT_ROWS},
+        )
     folds = any(isinstance(test, dict) and ("file_path" in test or "raw_status" in test) for test in tests)
     rows = tuple(_row(test, folds) for test in tests)
     tool = results.get("tool")
@@ -137,7 +144,7 @@ def _disclosed(report: Report, tests: list[Any], mended: bool) -> Report:
             f"are folded into {sum(bool(row.merged) for row in report.rows)} of {len(report.rows)} rows, so outcomes "
             "of single tests are coarse"
         )
-    unknown = sum(not isinstance(test, dict) or test.get("status") not in _STATUSES for test in tests)
+    unknown = sum(not isinstance(test, dict) or _text(test.get("status")) not in _STATUSES for test in tests)
     if unknown:
         said.append(f"{unknown} rows have a status that the format does not know; they are kept as other")
     nameless = sum(row.name is None for row in report.rows)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 MAX_REWARD_BYTES = 65_536
-MAX_REPORT_BYTES = 32 * 2**20
+MAX_REPORT_BYTES = 16 * 2**20
+# Objects cost fifty times their bytes; a report of empty rows must not take the host's memory.
+MAX_REPORT_ROWS = 200_000
 
 
 @dataclass(frozen=True)

@@ -118,6 +118,8 @@ def grade(
         state, reason, detail = _from_reward(verdicts, outcome, rule)
     else:
         state, reason, detail = _from_tests(verdicts, outcome, duplicate_tests)
+    if finest:
+        said += _beside(state, finest.counts())
     return Grade(
         state=state,
         reason=reason,
@@ -214,6 +216,14 @@ def _conflicts(verdicts: Verdicts) -> int:
     if isinstance(verdicts.ctrf, Report) and isinstance(verdicts.junit, Report):
         return conflicts(verdicts.ctrf, verdicts.junit)
     return 0
+
+
+def _beside(state: GradeState, tests: CaseCounts) -> list[str]:
+    if state is GradeState.PASS and tests.last_row_fails:
+        return [f"the grade is pass, and {tests.last_row_fails} tests fail"]
+    if state is GradeState.FAIL and not tests.last_row_fails and not tests.all_other:
+        return ["the grade is fail, and no test fails"]
+    return []
 
 
 def _disclosures(verdicts: Verdicts, outcome: VerifierOutcome) -> list[str]:

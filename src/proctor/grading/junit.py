@@ -18,7 +18,7 @@ from defusedxml.ElementTree import DefusedXMLParser
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.grading.decoding import MENDED, mend_xml
-from proctor.grading.files import MAX_REPORT_BYTES
+from proctor.grading.files import MAX_REPORT_BYTES, MAX_REPORT_ROWS
 from proctor.grading.reports import (
     Report,
     Row,
@@ -30,7 +30,7 @@ from proctor.grading.reports import (
     duplicate_disclosure,
 )
 
-_MAX_DEPTH = 256
+_MAX_DEPTH = 64
 _SUITES = frozenset({"testsuites", "testsuite"})
 _STATUS_OF_ELEMENT = {
     "error": Status.ERROR,
@@ -51,7 +51,7 @@ _SECONDS = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,2})?")
 
 
 def read_junit(data: bytes) -> Report:
-    """Read a JUnit report of at most `MAX_REPORT_BYTES`.
+    """Read a JUnit report of at most `MAX_REPORT_BYTES`, and `MAX_REPORT_ROWS` rows and suites together.
 
     Raises:
         Refusal: `report_unreadable` where the bytes are not well-formed XML, declare entities, or pass the bounds;
@@ -162,6 +162,8 @@ class _Collector:
         self._open.append(tag)
         if len(self._open) > _MAX_DEPTH:
             raise Refusal(Reason.REPORT_UNREADABLE, "the XML nests too deeply", required={"depth": _MAX_DEPTH})
+        if len(self.rows) + len(self.suites) > MAX_REPORT_ROWS:
+            raise Refusal(Reason.REPORT_UNREADABLE, "the report has too many rows", required={"rows": MAX_REPORT_ROWS})
         if tag == "testsuite":
             self._open_suite(attributes)
         elif tag == "testsuites":
