@@ -60,7 +60,8 @@ def _reference(value: Any) -> bytes:
         raise _refusal("NaN and infinities have no JSON form") from error
     except UnicodeEncodeError as error:
         raise _refusal("an object key holds a lone surrogate") from error
-    except rfc8785.CanonicalizationError as error:
+    # Not only its own errors: of an integer that is too long to be shown it cannot even say that it is too large.
+    except ValueError as error:
         raise _refusal(f"a value has no canonical JSON form: {error}") from error
     except RecursionError as error:
         raise _refusal("a value is nested too deeply, or within itself") from error
