@@ -1,0 +1,177 @@
+"""Rules that hold over the whole repository, read from its sources."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from conftest import ROOT
+from static_effects import Sources, reachable_effects
+
+SRC = ROOT / "src"
+PYTHON = sorted(SRC.rglob("*.py"))
+
+# What runs before admission; everything that it reaches is looked at.
+BEFORE_ADMISSION = [
+    "proctor.core",
+    "proctor.study",
+    "proctor.tasks",
+    "proctor.grading",
+    "proctor.agents",
+    "proctor.admission",
+    "proctor.cli",
+]
+HOPS = 4
+# Places that may act without `Admitted`, and why.
+MAY_ACT = {
+    "proctor.admission.provenance._git": "git is asked, read-only and with a deadline, for the record",
+    "proctor.cli.main._leave": "/dev/null takes the place of a standard output that nobody reads any more",
+}
+# Boundaries that record whatever they catch, and why they are ones.
+MAY_CATCH_ALL = {
+    "proctor.admission.finish._outcome": "the boundary of the process: the run ends on the record",
+    "proctor.rollout.attempt.run_attempt": "the boundary of an attempt: it ends on the record, the run goes on",
+}
+
+_ALL = ("Exception", "BaseException")
+
+
+def modules(folder: Path) -> Iterator[tuple[str, ast.Module]]:
+    for file in sorted(folder.rglob("*.py")):
+        name = ".".join(file.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__")
+        yield name, ast.parse(file.read_text(encoding="utf-8"), str(file))
+
+
+def kept_files() -> list[Path]:
+    """Files of the repository: those that git knows, or all of a tree without git but for what is ignored."""
+    try:
+        listed = subprocess.run(
+            ["git", "-c", "safe.directory=*", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, timeout=60
+        )
+    except (OSError, subprocess.CalledProcessError):
+        hidden = {".git", ".venv", "runs", "__pycache__"}
+        return [path for path in ROOT.rglob("*") if path.is_file() and not hidden & set(path.relative_to(ROOT).parts)]
+    paths = (ROOT / name.decode() for name in listed.stdout.split(b"\0") if name)
+    return [path for path in paths if path.is_file()]
+
+
+def test_nothing_acts_before_admission() -> None:
+    found = reachable_effects(Sources(SRC, "proctor"), BEFORE_ADMISSION, HOPS)
+    assert [str(finding) for finding in found if finding.site not in MAY_ACT] == []
+    assert MAY_ACT.keys() <= {finding.site for finding in found}, "a place in MAY_ACT does not act any more"
+
+
+def test_tokens_are_sealed_by_admission_only() -> None:
+    seals = {"seal_admitted", "seal_probe"}
+    users = {
+        name
+        for name, tree in modules(SRC)
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Name) and node.id in seals)
+        or (isinstance(node, ast.Attribute) and node.attr in seals)
+        or (isinstance(node, ast.ImportFrom) and any(alias.name in seals for alias in node.names))
+    }
+    assert {name for name in users if not name.startswith("proctor.admission")} == set()
+
+
+def test_only_boundaries_catch_everything() -> None:
+    found = set()
+    for name, tree in modules(SRC):
+        for function in ast.walk(tree):
+            if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            for node in ast.walk(function):
+                if isinstance(node, ast.ExceptHandler) and _swallows_all(node):
+                    found.add(f"{name}.{function.name}")
+    assert found == MAY_CATCH_ALL.keys()
+
+
+def _swallows_all(handler: ast.ExceptHandler) -> bool:
+    last = handler.body[-1]
+    if isinstance(last, ast.Raise) and last.exc is None:
+        return False
+    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(name is None or (isinstance(name, ast.Name) and name.id in _ALL) for name in caught)
+
+
+def test_the_second_program_stands_alone() -> None:
+    allowed = sys.stdlib_module_names | {"cryptography", "proctor_verify"}
+    for name, tree in modules(SRC / "proctor_verify"):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                assert {alias.name.split(".")[0] for alias in node.names} <= allowed, name
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                assert (node.module or "").split(".")[0] in allowed, name
+
+
+@pytest.mark.parametrize("folder", ["src", "tests", "bench", "docs", "examples"])
+def test_files_fit_in_the_head(folder: str) -> None:
+    files = (ROOT / folder).rglob("*.py")
+    lengths = {str(file.relative_to(ROOT)): len(file.read_text(encoding="utf-8").splitlines()) for file in files}
+    assert {name: length for name, length in lengths.items() if length > 500} == {}
+
+
+def test_sources_silence_no_tool_and_leave_no_notes() -> None:
+    silencer = re.compile(r"#\s*(type:\s*ignore|noqa|mypy:|pyright:)|\b(TODO|FIXME|XXX)\b")
+    found = [
+        f"{f.relative_to(ROOT)}: {line}" for f in PYTHON for line in f.read_text().splitlines() if silencer.search(line)
+    ]
+    assert found == []
+
+
+def test_no_file_names_a_machine_or_a_registry() -> None:
+    # put together here, so that this file does not name them
+    words = "|".join(
+        [
+            "py" + r"pi\.org",
+            "python" + "hosted",
+            "npm" + r"js\.",
+            "extra-index" + "-url",
+            "find" + "-links",
+            "op" + "t/wheels",
+        ]
+    )
+    paths = r"(?<![\w})*.])/(wo" + "rk|ro" + "ot|ho" + r"me/(?!newcomer|user|agent)\w+)/"
+    named = re.compile(f"{words}|{paths}")
+    own = {ROOT / "requirements/update.sh"}  # it turns those lines off
+    found = []
+    for file in kept_files():
+        text = file.read_text(encoding="utf-8", errors="replace")
+        found += [f"{file.relative_to(ROOT)}: {match[0]}" for match in named.finditer(text) if file not in own]
+    assert found == []
+
+
+@pytest.mark.parametrize("lock", ["run", "dev"])
+def test_locks_pin_what_the_project_declares(lock: str) -> None:
+    text = (ROOT / f"requirements/{lock}.lock").read_text()
+    pins = {canonicalize_name(name): Version(version) for name, version in re.findall(r"^([\w.-]+)==(\S+)", text, re.M)}
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wanted = declared["project"]["dependencies"] + declared["build-system"]["requires"]
+    if lock == "dev":
+        wanted = wanted + declared["dependency-groups"]["dev"]
+    for requirement in map(Requirement, wanted):
+        assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)]), requirement
+    assert len(re.findall(r"^[\w.-]+==", text, re.M)) <= text.count("--hash=sha256:")
+
+
+def test_both_locks_pin_the_same_versions() -> None:
+    run, dev = (
+        set(re.findall(r"^[\w.-]+==\S+", (ROOT / f"requirements/{n}.lock").read_text(), re.M)) for n in ("run", "dev")
+    )
+    assert run <= dev
+
+
+def test_tasks_of_the_quickstart_share_one_harness() -> None:
+    tasks = sorted((ROOT / "examples/quickstart/tasks").iterdir())
+    for shared in ("checks.py", "test.sh"):
+        assert len({(task / "tests" / shared).read_bytes() for task in tasks}) == 1, shared
