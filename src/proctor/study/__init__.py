@@ -1,0 +1,40 @@
+"""study: what a user writes, checked and frozen: the schema of study.toml, arms, design, order, plan."""
+
+from proctor.study.design import (
+    AgentDesign,
+    ArmDesign,
+    Change,
+    Design,
+    FolderDigest,
+    FrozenTask,
+    PromptDesign,
+    SandboxDesign,
+    Selection,
+    SkillDesign,
+    diff_designs,
+)
+from proctor.study.freeze import freeze
+from proctor.study.load import LoadedStudy, load_study, single_task_study
+from proctor.study.plan import Block, Plan, Trial, plan
+
+__all__ = [
+    "AgentDesign",
+    "ArmDesign",
+    "Block",
+    "Change",
+    "Design",
+    "FolderDigest",
+    "FrozenTask",
+    "LoadedStudy",
+    "Plan",
+    "PromptDesign",
+    "SandboxDesign",
+    "Selection",
+    "SkillDesign",
+    "Trial",
+    "diff_designs",
+    "freeze",
+    "load_study",
+    "plan",
+    "single_task_study",
+]

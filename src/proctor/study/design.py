@@ -1,0 +1,301 @@
+"""The frozen design of one stage: what `design.json` holds, and nothing that did not apply.
+
+Every default that applies is written out; a block that was not used is absent, so that a feature that comes later
+never changes an old digest. Paths are as the study writes them, relative to its folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from proctor.core.canonical import encode
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+
+FORMAT = 1
+
+_ABSENT_IF_UNUSED = {"absent_if_unused": True}
+
+
+@dataclass(frozen=True)
+class StudyName:
+    """Which study; `question` is null where it asks none."""
+
+    name: str
+    question: str | None
+
+
+@dataclass(frozen=True)
+class StageDesign:
+    """The stage; `deadline_sec` is null where it has none."""
+
+    name: str
+    type: str
+    epochs: int
+    lanes: int
+    deadline_sec: int | None
+    replacements: int
+
+
+@dataclass(frozen=True)
+class HypothesisDesign:
+    """One preregistered claim; `compare` is treatment, baseline."""
+
+    id: str
+    endpoint: str
+    compare: tuple[str, str]
+    test: str
+    direction: str
+    alpha: float
+
+
+@dataclass(frozen=True)
+class DrawDesign:
+    """How orders are drawn."""
+
+    seed: int
+
+
+@dataclass(frozen=True)
+class FolderDigest:
+    """A folder that goes into the sandbox: the digest of its tree, and what it lists (path, kind, mode …)."""
+
+    path: str
+    sha256: str
+    files: tuple[dict[str, str | int], ...]
+
+
+@dataclass(frozen=True)
+class AgentDesign:
+    """Who works: `settings` are what the agent's class takes; `files` is the folder that `settings.files` names."""
+
+    name: str
+    settings: dict[str, Any]
+    timeout_sec: int | None
+    files: FolderDigest | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+
+
+@dataclass(frozen=True)
+class SandboxDesign:
+    """The world; null where the study says nothing and the task's own value stands."""
+
+    kind: str
+    network: str
+    cpus: int | float | None
+    memory_bytes: int | None
+    storage_bytes: int | None
+    pids: int | None
+    rootfs: str | None
+    substitute: dict[str, str]
+
+
+@dataclass(frozen=True)
+class PromptDesign:
+    """Text put after the task's instruction, a blank line between; `file` is where the study keeps it."""
+
+    append: str
+    file: str | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+
+
+@dataclass(frozen=True)
+class SkillDesign:
+    """One skill, put at `/skills/<name>`."""
+
+    name: str
+    path: str
+    sha256: str
+    files: tuple[dict[str, str | int], ...]
+
+
+@dataclass(frozen=True)
+class ArmDesign:
+    """One arm: its differences. `config` is as the study writes it; `agent` and `sandbox` are the whole result."""
+
+    name: str
+    prompt: PromptDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+    skills: tuple[SkillDesign, ...] = field(default=(), metadata=_ABSENT_IF_UNUSED)
+    config: dict[str, Any] = field(default_factory=dict, metadata=_ABSENT_IF_UNUSED)
+    agent: AgentDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+    sandbox: SandboxDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it differs from the study in nothing (facts about it aside)."""
+        return not (self.prompt or self.skills or self.agent or self.sandbox)
+
+
+@dataclass(frozen=True)
+class FrozenTask:
+    """One task: its name, the digest of its folder, its format and where the study finds it."""
+
+    name: str
+    sha256: str
+    format: str
+    path: str
+
+
+@dataclass(frozen=True)
+class GradingDesign:
+    """What counts as solved, as the rule's own text."""
+
+    solved: str
+    duplicate_tests: str
+    verifier_timeout_sec: int | None
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What the command line narrows: the first `limit` tasks in order of names, some arms, some models."""
+
+    limit: int | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+    arms: tuple[str, ...] = field(default=(), metadata=_ABSENT_IF_UNUSED)
+    models: tuple[str, ...] = field(default=(), metadata=_ABSENT_IF_UNUSED)
+
+
+@dataclass(frozen=True)
+class Design:
+    """A stage, frozen. Tasks are sorted by name, arms and models stand in the order of the study."""
+
+    format: int
+    study: StudyName
+    stage: StageDesign
+    draw: DrawDesign
+    agent: AgentDesign
+    models: tuple[dict[str, Any], ...]
+    arms: tuple[ArmDesign, ...]
+    tasks: tuple[FrozenTask, ...]
+    sandbox: SandboxDesign
+    grading: GradingDesign
+    hypotheses: tuple[HypothesisDesign, ...] = field(default=(), metadata=_ABSENT_IF_UNUSED)
+    baseline: str | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+    selection: Selection | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+
+    def to_json(self) -> dict[str, Any]:
+        """The design as JSON values; their canonical JSON is `design.json`."""
+        plain = _plain(self)
+        assert isinstance(plain, dict)
+        return plain
+
+    def to_bytes(self) -> bytes:
+        """The bytes of `design.json`."""
+        return encode(self.to_json())
+
+    @property
+    def sha256(self) -> str:
+        """The design's identity: SHA-256 of `design.json`, hex."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+    @property
+    def model_names(self) -> tuple[str | None, ...]:
+        """Models in order; one None where the stage uses no model."""
+        return tuple(str(model["name"]) for model in self.models) or (None,)
+
+    def arm(self, name: str) -> ArmDesign:
+        """The arm of that name. Raises KeyError."""
+        for arm in self.arms:
+            if arm.name == name:
+                return arm
+        raise KeyError(name)
+
+    def agent_of(self, arm: str) -> AgentDesign:
+        """The agent with which that arm really runs."""
+        return self.arm(arm).agent or self.agent
+
+    def sandbox_of(self, arm: str) -> SandboxDesign:
+        """The world in which that arm really runs."""
+        return self.arm(arm).sandbox or self.sandbox
+
+    @classmethod
+    def from_json(cls, value: object, *, path: str | None = None) -> Design:
+        """Read back what `to_json` wrote.
+
+        Raises:
+            Refusal: `format_unknown` for another format, `evidence_damaged` for anything that is no design.
+        """
+        if isinstance(value, dict) and value.get("format", FORMAT) != FORMAT:
+            raise Refusal(
+                Reason.FORMAT_UNKNOWN,
+                "the design is in a format that this version does not know",
+                path=path,
+                observed=repr(value["format"])[:40],
+                required=FORMAT,
+            )
+        try:
+            design = _ADAPTER.validate_python(value)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            raise _damaged(f"`{'.'.join(map(str, first['loc']))}`: {first['msg']}", path) from error
+        if encode(value) != design.to_bytes():
+            raise _damaged("it holds other fields, or fields of another type, than a design", path)
+        return design
+
+
+def _damaged(what: str, path: str | None) -> Refusal:
+    return Refusal(Reason.EVIDENCE_DAMAGED, f"the design cannot be read: {what}", path=path)
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        pairs = ((each, getattr(value, each.name)) for each in fields(value))
+        return {each.name: _plain(held) for each, held in pairs if held or not each.metadata.get("absent_if_unused")}
+    if isinstance(value, Mapping):
+        return {key: _plain(held) for key, held in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(held) for held in value]
+    return value
+
+
+_ADAPTER = TypeAdapter(Design)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One field that differs; `(absent)` stands for a field that is not there."""
+
+    field: str
+    was: Any
+    now: Any
+
+
+_ABSENT = "(absent)"
+
+
+def diff_designs(was: Design, now: Design) -> list[Change]:
+    """Every field that differs, dotted, entries of named lists by their name; empty iff the digests are equal."""
+    return _differences(was.to_json(), now.to_json(), "")
+
+
+def _differences(was: Any, now: Any, path: str) -> list[Change]:
+    if isinstance(was, dict) and isinstance(now, dict):
+        keys = [*was, *(key for key in now if key not in was)]
+        return [
+            change
+            for key in keys
+            for change in _differences(
+                was.get(key, _ABSENT), now.get(key, _ABSENT), f"{path}.{key}" if path else str(key)
+            )
+        ]
+    named_was, named_now = _named(was), _named(now)
+    if named_was is not None and named_now is not None:
+        common_was = [name for name in named_was if name in named_now]
+        common_now = [name for name in named_now if name in named_was]
+        moved = [] if common_was == common_now else [Change(f"{path} (order)", common_was, common_now)]
+        return moved + [
+            change
+            for name in [*named_was, *(name for name in named_now if name not in named_was)]
+            for change in _differences(named_was.get(name, _ABSENT), named_now.get(name, _ABSENT), f"{path}[{name}]")
+        ]
+    return [] if encode(was) == encode(now) else [Change(path, was, now)]
+
+
+def _named(value: Any) -> dict[str, Any] | None:
+    """A list of objects by what names each (`name`, `id` or `path`), or None."""
+    if not isinstance(value, list) or not value or not all(isinstance(each, dict) for each in value):
+        return None
+    key = next((key for key in ("name", "id", "path") if all(key in each for each in value)), None)
+    return None if key is None else {str(each[key]): each for each in value}

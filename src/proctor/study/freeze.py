@@ -1,0 +1,118 @@
+"""Freezing: one stage of a study and the tasks that were found, made into a design. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.study.arms import Resolved
+from proctor.study.design import (
+    FORMAT,
+    ArmDesign,
+    Design,
+    DrawDesign,
+    FrozenTask,
+    GradingDesign,
+    HypothesisDesign,
+    Selection,
+    StageDesign,
+    StudyName,
+)
+from proctor.study.load import LoadedStudy
+from proctor.study.names import stage_arms
+from proctor.study.problems import unknown_name
+from proctor.study.schema import Stage, StudyFile
+
+EVERYTHING = Selection()
+
+
+def freeze(
+    loaded: LoadedStudy, stage: str, tasks: Sequence[FrozenTask], selection: Selection = EVERYTHING
+) -> tuple[Design | None, list[Refusal]]:
+    """The design of a stage, or everything that stands against one.
+
+    Args:
+        loaded: a study; its own refusals stand against freezing.
+        stage: the stage's name.
+        tasks: the tasks that the study and the stage select, in any order.
+        selection: what the command line narrows; recorded in the design, and the denominators are what is left.
+
+    Refusals: UNKNOWN_NAME, TASK_DUPLICATE, NOTHING_SELECTED, INVALID_VALUE (a limit below 1), and the study's own.
+    """
+    if loaded.file is None or loaded.resolved is None or loaded.refusals:
+        return None, list(loaded.refusals)
+    table = loaded.file.stages.get(stage)
+    if table is None:
+        return None, [unknown_name("stage", stage, loaded.file.stages, "--stage")]
+    arms, found = _arms(loaded.resolved, stage_arms(loaded.file, table), selection)
+    found += [unknown_name("model of that stage", model, table.models, "--model") for model in selection.models]
+    chosen, problems = _tasks(tasks, selection.limit)
+    found += problems
+    if found:
+        return None, found
+    return _design(loaded.file, loaded.resolved, stage, table, arms, chosen, selection), []
+
+
+def _arms(
+    resolved: Resolved, names: Sequence[str], selection: Selection
+) -> tuple[tuple[ArmDesign, ...], list[Refusal]]:
+    found = [unknown_name("arm of that stage", arm, names, "--arm") for arm in selection.arms if arm not in names]
+    wanted = selection.arms or names
+    return tuple(resolved.arms[name] for name in names if name in wanted), found
+
+
+def _tasks(tasks: Sequence[FrozenTask], limit: int | None) -> tuple[tuple[FrozenTask, ...], list[Refusal]]:
+    found: list[Refusal] = []
+    for name, count in Counter(task.name for task in tasks).items():
+        if count > 1:
+            paths = sorted(task.path for task in tasks if task.name == name)
+            what = f"{count} tasks are named {name!r}"
+            found.append(Refusal(Reason.TASK_DUPLICATE, what, path=paths[0], observed=paths))
+    if limit is not None and limit < 1:
+        found.append(
+            Refusal(Reason.INVALID_VALUE, "a limit counts tasks, from 1", path="--limit", observed=limit, required=1)
+        )
+    elif not tasks:
+        found.append(Refusal(Reason.NOTHING_SELECTED, "no task is selected", path="tasks", observed=0, required=1))
+    return tuple(sorted(tasks, key=lambda task: task.name)[:limit]), found
+
+
+def _design(
+    file: StudyFile,
+    resolved: Resolved,
+    name: str,
+    stage: Stage,
+    arms: tuple[ArmDesign, ...],
+    tasks: tuple[FrozenTask, ...],
+    selection: Selection,
+) -> Design:
+    hypotheses = tuple(
+        HypothesisDesign(
+            each.id, each.endpoint, (each.compare[0], each.compare[1]), each.test, each.direction, each.alpha
+        )
+        for each in file.hypothesis
+        if each.stage == name
+    )
+    return Design(
+        format=FORMAT,
+        study=StudyName(file.study.name, file.study.question),
+        stage=StageDesign(name, stage.type, stage.epochs, stage.lanes, stage.deadline, stage.replacements),
+        draw=DrawDesign(file.draw.seed),
+        agent=resolved.agent,
+        models=(),
+        arms=arms,
+        tasks=tasks,
+        sandbox=resolved.sandbox,
+        grading=GradingDesign(file.grading.solved, file.grading.duplicate_tests.value, file.grading.verifier_timeout),
+        hypotheses=hypotheses,
+        baseline=_baseline(arms, hypotheses),
+        selection=None if selection == EVERYTHING else selection,
+    )
+
+
+def _baseline(arms: tuple[ArmDesign, ...], hypotheses: tuple[HypothesisDesign, ...]) -> str | None:
+    """The arm that others are compared with: the first hypothesis's, else the first that differs in nothing."""
+    named = [each.compare[1] for each in hypotheses] + [arm.name for arm in arms if arm.is_control]
+    return next((name for name in named if any(arm.name == name for arm in arms)), None)
