@@ -1,0 +1,105 @@
+"""Both programs hold the frozen tree, the published proofs and generated damage to the same verdict."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.core.refusal import Refusal
+from proctor.evidence import merkle as ours
+from proctor_verify import merkle as theirs
+
+VECTORS: dict[str, Any] = json.loads((Path(__file__).parent.parent / "vectors" / "merkle.json").read_text())
+HASHES = [bytes.fromhex(h) for h in VECTORS["leaf_hashes"]]
+ROOTS = [bytes.fromhex(h) for h in VECTORS["roots"]]
+PROOF = st.lists(st.sampled_from(HASHES + ROOTS) | st.binary(min_size=31, max_size=33), max_size=6)
+
+
+def included(leaf: bytes, index: int, size: int, proof: Sequence[bytes], root: bytes) -> bool:
+    """What both say."""
+    try:
+        ours.verify_inclusion(leaf, index, size, proof, root)
+    except Refusal:
+        verdict = False
+    else:
+        verdict = True
+    assert theirs.included(leaf, index, size, proof, root) is verdict
+    return verdict
+
+
+def consistent(old: int, size: int, old_root: bytes, root: bytes, proof: Sequence[bytes]) -> bool:
+    """What both say."""
+    try:
+        ours.verify_consistency(old, size, old_root, root, proof)
+    except Refusal:
+        verdict = False
+    else:
+        verdict = True
+    assert theirs.consistent(old, old_root, size, root, proof) is verdict
+    return verdict
+
+
+def test_the_frozen_tree() -> None:
+    lines = [bytes.fromhex(leaf) for leaf in VECTORS["leaves"]]
+    assert [ours.leaf_hash(x) for x in lines] == [theirs.leaf_hash(x) for x in lines] == HASHES
+    for made in (ours.CompactRange(), theirs.CompactRange()):
+        roots = [made.root()]
+        for leaf in HASHES:
+            made.append(leaf)
+            roots.append(made.root())
+        assert roots == ROOTS
+        assert made.size == len(HASHES)
+    assert [theirs.root(HASHES[:n]) for n in range(len(ROOTS))] == ROOTS
+
+
+def test_the_frozen_proofs() -> None:
+    for case in VECTORS["inclusion"]:
+        index, size, proof = case["index"], case["size"], [bytes.fromhex(h) for h in case["proof"]]
+        assert included(HASHES[index], index, size, proof, ROOTS[size])
+        assert proof == ours.inclusion_proof(HASHES[:size], index)
+    for case in VECTORS["consistency"]:
+        old, size, proof = case["old"], case["new"], [bytes.fromhex(h) for h in case["proof"]]
+        assert consistent(old, size, ROOTS[old], ROOTS[size], proof)
+        assert proof == ours.consistency_proof(HASHES[:size], old)
+
+
+@given(st.integers(-1, 14), st.integers(-1, 14), PROOF, st.sampled_from(ROOTS), st.sampled_from(ROOTS))
+def test_both_say_the_same_of_proofs_of_nothing(
+    number: int, size: int, proof: list[bytes], old_root: bytes, root: bytes
+) -> None:
+    included(HASHES[0], number, size, proof, root)
+    consistent(number, size, old_root, root, proof)
+
+
+@given(st.data())
+def test_both_say_the_same_of_damaged_proofs(data: st.DataObject) -> None:
+    size = data.draw(st.integers(2, len(HASHES)))
+    number = data.draw(st.integers(1, size - 1))
+    for proof in (ours.inclusion_proof(HASHES[:size], number), ours.consistency_proof(HASHES[:size], number)):
+        start, end = sorted((data.draw(st.integers(0, len(proof))), data.draw(st.integers(0, len(proof)))))
+        damaged = proof[:start] + data.draw(PROOF) + proof[end:]
+        other = data.draw(st.integers(0, len(HASHES)))
+        included(HASHES[number], number, size, damaged, ROOTS[size])
+        included(HASHES[number], number, other, proof, ROOTS[other])
+        consistent(number, size, ROOTS[number], ROOTS[size], damaged)
+        consistent(other, size, ROOTS[other], ROOTS[size], proof)
+
+
+def test_the_published_proofs(cases: Path) -> None:
+    files = sorted((cases / "json" / "merkle").rglob("*.json"))
+    assert len(files) == 160
+    for file in files:
+        case = json.loads(file.read_bytes())
+        proof = [base64.b64decode(h) for h in case["proof"] or []]
+        raw = {k: base64.b64decode(case.get(k) or "") for k in ("root", "leafHash", "root1", "root2")}
+        if "leafIdx" in case:
+            verdict = included(raw["leafHash"], case["leafIdx"], case["treeSize"], proof, raw["root"])
+        else:
+            verdict = consistent(case["size1"], case["size2"], raw["root1"], raw["root2"], proof)
+        assert verdict is not case["wantErr"], file
