@@ -13,6 +13,7 @@ from proctor.core.canonical import encode
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.grading.ctrf import read_ctrf
+from proctor.grading.decoding import MAX_MENDS
 from proctor.grading.files import MAX_REPORT_BYTES, MAX_REPORT_ROWS
 from proctor.grading.reports import Report, Status
 
@@ -144,6 +145,31 @@ def test_half_a_surrogate_pair_costs_no_report() -> None:
     data = report_bytes(row("a", "failed", message="@")).replace(b"@", message.encode())
     report = read_ctrf(data)
     assert report.rows[0].message == "\\udcff \U0001f600 \\ud800 \\ud800"
+
+
+@given(st.lists(st.text(max_size=20), min_size=1, max_size=5))
+def test_whatever_a_reporter_escapes_costs_no_row(names: list[str]) -> None:
+    lone = [f"{name}\ud800" for name in names]
+    report = read_ctrf(report_bytes(*(row(name) for name in lone)))
+    assert len(report.rows) == len(names)
+    assert all(each.name is not None and each.name.endswith("\\ud800") for each in report.rows)
+
+
+@given(st.binary(max_size=40))
+def test_whatever_a_test_prints_costs_no_row(printed: bytes) -> None:
+    message = b"".join(b"%c" % byte for byte in printed if byte >= 0x20 and byte not in b'"\\') + b"\xff"
+    report = read_ctrf(report_bytes(row("a", "failed", message="@"), row("b")).replace(b"@", message))
+    assert [each.name for each in report.rows] == ["a", "b"]
+    assert report.rows[0].message == message.decode("utf-8", "backslashreplace")
+
+
+def test_escaped_backslashes_before_a_stray_byte_stay() -> None:
+    data = report_bytes(row("a", message="@")).replace(b"@", rb"\\" + b"\xff" + rb"\\x")
+    assert read_ctrf(data).rows[0].message == "\\\\xff\\x"
+
+
+def test_bytes_that_are_mostly_no_text_are_unreadable() -> None:
+    assert _reason(b'{"results": {"tests": ["' + b"\xff" * (MAX_MENDS + 1) + b'"]}}') is Reason.REPORT_UNREADABLE
 
 
 def test_a_byte_order_mark_is_passed_over() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.grading.decoding import MAX_MENDS
 from proctor.grading.files import MAX_REPORT_BYTES, MAX_REPORT_ROWS
 from proctor.grading.junit import read_junit
 from proctor.grading.reports import Report, Status
@@ -166,6 +167,10 @@ def test_what_xml_cannot_hold_costs_no_report(written: bytes, message: str) -> N
     report = read_junit(b"<testsuite><testcase name='a'><failure message='" + written + b"'/></testcase></testsuite>")
     assert report.rows[0].message == message
     assert any("no text" in sentence for sentence in report.disclosures)
+
+
+def test_bytes_that_are_mostly_no_text_are_unreadable() -> None:
+    assert _reason(b"<testsuite name='" + b"\xff" * (MAX_MENDS + 1) + b"'/>") is Reason.REPORT_UNREADABLE
 
 
 def test_a_declared_encoding_is_honoured() -> None:

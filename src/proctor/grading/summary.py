@@ -22,6 +22,7 @@ half up (the integer part of `value * 10^6 + 1/2`, rounded towards minus infinit
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -132,6 +133,6 @@ def _mean(finals: Sequence[Final]) -> dict[str, Any]:
 
 def _decimal(value: Fraction) -> str:
     """Six places, half up."""
-    scaled = (value * 10**_PLACES + Fraction(1, 2)).__floor__()
+    scaled = math.floor(value * 10**_PLACES + Fraction(1, 2))
     whole, part = divmod(abs(scaled), 10**_PLACES)
     return f"{'-' if scaled < 0 else ''}{whole}.{part:0{_PLACES}d}"
