@@ -1,0 +1,153 @@
+"""Bytes that are really on the disk: the few operations that evidence is written with, each durable or an error.
+
+Everything goes through `Disk`, so that a test can log the operations and replay any prefix of them.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from pathlib import Path
+
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE_MODE = 0o644
+
+
+class Appender:
+    """A file that only grows; `size` counts every byte handed to the system, durable or not."""
+
+    def __init__(self, path: Path, descriptor: int, size: int) -> None:
+        self.path = path
+        self.size = size
+        self._descriptor = descriptor
+
+    def append(self, data: bytes) -> None:
+        """Write all of `data` at the end, in the page cache only. Raises OSError."""
+        rest = memoryview(data)
+        while rest:
+            written = os.write(self._descriptor, rest)
+            self.size += written
+            rest = rest[written:]
+
+    def sync(self) -> None:
+        """Return once everything appended is durable. Raises OSError."""
+        os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        """Close it, once or more."""
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            os.close(descriptor)
+
+
+class Disk:
+    """The system's files. All methods block and raise OSError."""
+
+    def open_append(self, path: Path, *, new: bool = False) -> Appender:
+        """Open to append; with `new` it must not exist. The folder of a new file is not synced here."""
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | (_NEW if new else 0), _FILE_MODE)
+        return Appender(path, descriptor, os.fstat(descriptor).st_size)
+
+    def write_new(self, path: Path, data: bytes) -> None:
+        """Make a file and sync its content, not its name."""
+        file = self.open_append(path, new=True)
+        try:
+            file.append(data)
+            file.sync()
+        finally:
+            file.close()
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Move within one file system, replacing the target; the folders are not synced here."""
+        source.replace(target)
+
+    def link(self, source: Path, target: Path) -> None:
+        """Give a file a second name, which must be new; the folder is not synced here."""
+        target.hardlink_to(source)
+
+    def unlink(self, path: Path) -> None:
+        """Remove a name; the folder is not synced here."""
+        path.unlink()
+
+    def truncate(self, path: Path, size: int) -> None:
+        """Cut a file, durably."""
+        descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            os.ftruncate(descriptor, size)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def make_dir(self, path: Path) -> None:
+        """Make one folder; its parent is not synced here."""
+        path.mkdir()
+
+    def sync_dir(self, path: Path) -> None:
+        """Make the names in a folder durable."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def make_dirs(self, path: Path) -> None:
+        """Make a folder and those above it, durably; one that exists is left alone."""
+        if path.is_dir():
+            return
+        self.make_dirs(path.parent)
+        try:
+            self.make_dir(path)
+        except FileExistsError:
+            if not path.is_dir():
+                raise
+        self.sync_dir(path.parent)
+
+    def put(self, path: Path, data: bytes) -> None:
+        """Make or replace a file, whole or not at all, durably; its folder must exist."""
+        draft = self._draft(path, data)
+        try:
+            self.rename(draft, path)
+        except OSError:
+            self._discard(draft)
+            raise
+        self.sync_dir(path.parent)
+
+    def put_new(self, path: Path, data: bytes) -> None:
+        """`put` for a name that must be new.
+
+        Raises:
+            FileExistsError: it is not.
+        """
+        draft = self._draft(path, data)
+        try:
+            # A link, unlike a rename, never replaces.
+            self.link(draft, path)
+        finally:
+            self._discard(draft)
+        self.sync_dir(path.parent)
+
+    def _draft(self, path: Path, data: bytes) -> Path:
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+        try:
+            self.write_new(draft, data)
+        except OSError:
+            self._discard(draft)
+            raise
+        return draft
+
+    def _discard(self, draft: Path) -> None:
+        try:
+            self.unlink(draft)
+        except FileNotFoundError:
+            pass
+
+
+def write_refusal(error: OSError, path: str) -> Refusal:
+    """What a failed write means: `disk_full` or `write_failed`."""
+    reason = Reason.DISK_FULL if error.errno in _NO_SPACE else Reason.WRITE_FAILED
+    return Refusal(reason, f"evidence could not be written: {error.strerror or error}", path=path)

@@ -1,0 +1,254 @@
+"""The state of a run as a fold over its journal: what resume, status and the runner go by.
+
+Trials in the same state share one object, so a trial costs about 100 bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from proctor.core.ids import attempt_id
+from proctor.evidence.entries import Entry, damaged
+from proctor.evidence.kinds import Kind
+
+SUPERSEDED = frozenset({"interrupted", "lost"})
+INFRASTRUCTURE = "infrastructure"
+
+
+class Cell(NamedTuple):
+    """What grades are counted by."""
+
+    model: str | None
+    arm: str
+
+
+class Final(NamedTuple):
+    """The one attempt that counts (its number, or None where none was made), and its grade."""
+
+    number: int | None
+    grade: str
+    reason: str | None
+    reward: float | None
+
+
+class TrialState(NamedTuple):
+    """What has happened to a trial: attempts begun, those among them that replaced one, and how the last one ended.
+
+    `outcome` is None before the first attempt and while one is in flight.
+    """
+
+    cell: Cell | None = None
+    attempts: int = 0
+    replaced: int = 0
+    outcome: str | None = None
+    final: Final | None = None
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether an attempt is open."""
+        return self.attempts > 0 and self.outcome is None
+
+
+class NextAttempt(NamedTuple):
+    """How the next attempt of a trial is to be admitted: its number and what it names; `replaced` counts before it."""
+
+    number: int
+    supersedes: str | None
+    replaces: str | None
+    replaced: int
+
+
+@dataclass(slots=True)
+class OpenAttempt:
+    """An attempt in flight, and its grade if it has one already."""
+
+    trial: str
+    number: int
+    block: int
+    folder: str
+    graded: bool = False
+
+
+@dataclass(slots=True)
+class CellCounts:
+    """What a (model, arm) has so far. `exceptions` counts ends of attempts by reason id, `reasons` those of finals."""
+
+    grades: Counter[str]
+    reasons: Counter[str]
+    exceptions: Counter[str]
+    superseded: int = 0
+    replaced: int = 0
+
+
+_NOTHING_YET = TrialState()
+
+
+class RunState:
+    """The fold. Feed it every entry in order, with `apply` or `of`.
+
+    Args:
+        cells: (model, arm) of planned trials by id: for finals of trials that were never attempted.
+    """
+
+    def __init__(self, cells: Mapping[str, Cell] | None = None) -> None:
+        self.admitted: dict[str, Any] | None = None
+        self.openings: list[dict[str, Any]] = []
+        self.bound: dict[str, str] = {}
+        self.open: dict[str, OpenAttempt] = {}
+        self.blocks_open: set[int] = set()
+        self.blocks_ended: set[int] = set()
+        self.paused = False
+        self.draining: str | None = None
+        self.ended: dict[str, Any] | None = None
+        self.counts: dict[Cell | None, CellCounts] = {}
+        self.grades: Counter[str] = Counter()
+        self.entries = 0
+        self._cells = cells if cells is not None else {}
+        self._trials: dict[int, TrialState] = {}
+        self._shared: dict[TrialState, TrialState] = {}
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry], cells: Mapping[str, Cell] | None = None) -> RunState:
+        """The state after all of them.
+
+        Raises:
+            Refusal: `evidence_damaged` where an entry makes no sense after those before it.
+        """
+        state = cls(cells)
+        for entry in entries:
+            state.apply(entry.kind, entry.body)
+        return state
+
+    def apply(self, kind: Kind | str, body: Mapping[str, Any]) -> None:
+        """Take the next entry.
+
+        Raises:
+            Refusal: `evidence_damaged` where it makes no sense after those before it.
+        """
+        try:
+            self._apply(kind, body)
+        except (KeyError, TypeError, ValueError) as error:
+            name = kind.id if isinstance(kind, Kind) else kind
+            message = f"a {name} entry makes no sense there: {error!r}"
+            raise damaged(message, f"journal.jsonl:{self.entries + 1}") from error
+        self.entries += 1
+
+    def trial(self, trial: str) -> TrialState:
+        """What has happened to a trial so far, by its id."""
+        return self._trials.get(int(trial, 16), _NOTHING_YET)
+
+    def final(self, trial: str) -> Final | None:
+        """The trial's final, if it has one."""
+        return self.trial(trial).final
+
+    @property
+    def finals(self) -> int:
+        """How many trials have their final."""
+        return self.grades.total()
+
+    def next_attempt(self, trial: str) -> NextAttempt:
+        """How the trial's next attempt is to be admitted.
+
+        Raises:
+            ValueError: an attempt of it is in flight, or it has its final.
+        """
+        state = self.trial(trial)
+        if state.in_flight or state.final is not None:
+            raise ValueError(f"trial {trial} is in flight, or final")
+        last = attempt_id(trial, state.attempts - 1) if state.attempts else None
+        return NextAttempt(
+            state.attempts,
+            last if state.outcome in SUPERSEDED else None,
+            last if state.outcome == INFRASTRUCTURE else None,
+            state.replaced,
+        )
+
+    def totals(self, planned: int) -> dict[str, int]:
+        """`totals` of `run.ended` for a design of so many trials."""
+        grades = {grade: self.grades[grade] for grade in ("pass", "fail", "ungraded")}
+        return {"trials": planned, "finals": self.finals, **grades}
+
+    def _apply(self, kind: Kind | str, body: Mapping[str, Any]) -> None:
+        match kind:
+            case Kind.RUN_ADMITTED | Kind.RUN_RESUMED:
+                self._opened(kind, body)
+            case Kind.BLOCK_ADMITTED:
+                self.blocks_open.add(body["block"])
+            case Kind.BLOCK_ENDED:
+                self.blocks_open.discard(body["block"])
+                self.blocks_ended.add(body["block"])
+            case Kind.ATTEMPT_ADMITTED:
+                self._attempt_admitted(body)
+            case Kind.ATTEMPT_GRADED:
+                self.open[body["attempt"]].graded = True
+            case Kind.ATTEMPT_ENDED:
+                self._attempt_ended(body)
+            case Kind.TRIAL_FINAL:
+                self._trial_final(body)
+            case Kind.RUN_PAUSED:
+                self.paused = True
+            case Kind.RUN_UNPAUSED:
+                self.paused = False
+            case Kind.RUN_DRAINING:
+                self.draining = body["cause"]
+            case Kind.RUN_ENDED:
+                self.ended = dict(body)
+
+    def _opened(self, kind: Kind, body: Mapping[str, Any]) -> None:
+        if (kind is Kind.RUN_ADMITTED) != (self.admitted is None):
+            raise ValueError("a run is admitted once, first")
+        if self.admitted is None:
+            self.admitted = dict(body)
+        self.openings.append(dict(body["opening"]))
+        self.bound.update((file["path"], file["sha256"]) for file in [body["manifest"], *body["abandoned"]])
+        # Another process runs it now: what the last one was told, and how it ended, is over.
+        self.ended, self.draining, self.paused = None, None, False
+        self.blocks_open.clear()
+
+    def _attempt_admitted(self, body: Mapping[str, Any]) -> None:
+        trial, number = body["trial"], body["number"]
+        state = self.trial(trial)
+        expected = number == state.attempts and body["attempt"] == attempt_id(trial, number)
+        if state.in_flight or state.final is not None or not expected:
+            raise ValueError(f"attempt {number} of trial {trial} after {state.attempts}")
+        replaces = body["replaces"] is not None
+        cell = state.cell if state.cell is not None else Cell(body["model"], body["arm"])
+        self._set(trial, TrialState(cell, number + 1, state.replaced + replaces))
+        self.open[body["attempt"]] = OpenAttempt(trial, number, body["block"], body["folder"])
+        self._cell(cell).replaced += replaces
+
+    def _attempt_ended(self, body: Mapping[str, Any]) -> None:
+        attempt = self.open.pop(body["attempt"])
+        state = self.trial(attempt.trial)
+        self._set(attempt.trial, state._replace(outcome=str(body["outcome"])))
+        counts = self._cell(state.cell)
+        counts.superseded += body["outcome"] in SUPERSEDED
+        if body["exception"] is not None:
+            counts.exceptions[body["exception"]] += 1
+
+    def _trial_final(self, body: Mapping[str, Any]) -> None:
+        trial, attempt = body["trial"], body["attempt"]
+        state = self.trial(trial)
+        if state.in_flight or state.final is not None:
+            raise ValueError(f"trial {trial} is in flight, or final already")
+        number = int(attempt.rpartition("/")[2]) if attempt is not None else None
+        cell = state.cell if state.cell is not None else self._cells.get(trial)
+        final = Final(number, str(body["grade"]), body["reason"], body["reward"])
+        self._set(trial, state._replace(cell=cell, final=final))
+        self.grades[final.grade] += 1
+        counts = self._cell(cell)
+        counts.grades[final.grade] += 1
+        if final.reason is not None:
+            counts.reasons[final.reason] += 1
+
+    def _set(self, trial: str, state: TrialState) -> None:
+        self._trials[int(trial, 16)] = self._shared.setdefault(state, state)
+
+    def _cell(self, cell: Cell | None) -> CellCounts:
+        counts = self.counts.get(cell)
+        if counts is None:
+            counts = self.counts[cell] = CellCounts(Counter(), Counter(), Counter())
+        return counts

@@ -1,0 +1,314 @@
+"""The journal: one appender for a run. Many wait, one group at a time is written, and who is told is durable.
+
+The event loop orders entries, a thread of its own writes them. After an error of the disk nothing is retried: every
+waiter and later caller gets the refusal, and only `close` may still end the run on the record, on a fresh handle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from proctor.core.clock import Clock, SystemClock
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.evidence import openings, reserve
+from proctor.evidence.disk import write_refusal
+from proctor.evidence.entries import JOURNAL
+from proctor.evidence.keys import OperatorKey
+from proctor.evidence.kinds import Kind
+from proctor.evidence.lock import Lock
+from proctor.evidence.runfolder import RunFolder
+from proctor.evidence.writer import CHECKPOINT_NS, Draft, Stamps, Writer
+
+# A disk that has not answered by then is taken for broken.
+COMMIT_DEADLINE_SEC = 120.0
+MAX_GROUP = 4096
+
+# What an end after an error may need to read the journal again; it does six times as many.
+_REREAD_PER_SEC = 10_000
+
+
+class Journal:
+    """The one writer of a run. Made by `create` or `reopen`, ended by `close`; for one event loop."""
+
+    def __init__(self, run: RunFolder, lock: Lock, stamps: Stamps, writer: Writer, thread: ThreadPoolExecutor) -> None:
+        """For `create` and `reopen`."""
+        self.run_id = writer.signer.run_id
+        self.poisoned: Refusal | None = None
+        self._run = run
+        self._lock = lock
+        self._stamps = stamps
+        self._writer = writer
+        self._thread = thread
+        self._loop = asyncio.get_running_loop()
+        self._pending: list[tuple[Draft, asyncio.Future[int]]] = []
+        self._writing: list[tuple[Draft, asyncio.Future[int]]] = []
+        self._job: asyncio.Future[list[int | Refusal]] | None = None
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._woken = False
+        self._closing = False
+        self._deadline: asyncio.TimerHandle | None = None
+        self._checkpoint_timer: asyncio.TimerHandle | None = None
+
+    @classmethod
+    async def create(
+        cls,
+        run: RunFolder,
+        *,
+        lock: Lock,
+        key: OperatorKey,
+        run_id: str,
+        first: tuple[Kind, Mapping[str, Any]],
+        clock: Clock | None = None,
+    ) -> Journal:
+        """Write entry 0 and the first checkpoint, durably: from here on the run exists.
+
+        Raises:
+            Refusal: `run_exists`, `disk_full`, `write_failed`.
+            ValueError: `first` is not a whole `run.admitted` of this run, or the lock is another's.
+        """
+        kind, body = first
+        if kind is not Kind.RUN_ADMITTED or body.get("run_id") != run_id:
+            raise ValueError("the first entry is the run.admitted of this run")
+        stamps = Stamps(clock or SystemClock())
+        draft = stamps.draft(kind, body)
+        return await cls._open(run, lock, stamps, lambda: openings.create(run, key, run_id, stamps, draft))
+
+    @classmethod
+    async def reopen(
+        cls,
+        run: RunFolder,
+        *,
+        lock: Lock,
+        key: OperatorKey,
+        resumed_body: Mapping[str, Any],
+        clock: Clock | None = None,
+    ) -> Journal:
+        """Mend what the last writer left, and go on after it; attempts in flight end as `lost`.
+
+        Args:
+            resumed_body: of `run.resumed`, but for `previous_ended`.
+
+        Raises:
+            Refusal: `evidence_damaged` names the line or file, and nothing was changed; `run_not_found`,
+                `format_unknown`, `evidence_unreadable`, `disk_full`, `write_failed`.
+            ValueError: other fields, or the lock is another's.
+        """
+        stamps = Stamps(clock or SystemClock())
+        body = dict(resumed_body)
+        # Wrong fields are found before anything is mended.
+        stamps.draft(Kind.RUN_RESUMED, {**body, "previous_ended": True})
+        return await cls._open(run, lock, stamps, lambda: openings.reopen(run, key, stamps, body))
+
+    @classmethod
+    async def _open(cls, run: RunFolder, lock: Lock, stamps: Stamps, opening: Callable[[], Writer]) -> Journal:
+        if not lock.holds(run):
+            raise ValueError("the lock of this run is not held")
+        thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal")
+        work = asyncio.get_running_loop().run_in_executor(thread, opening)
+        cancelled = await _wait_through(work)
+        error = work.exception()
+        if error is None and cancelled is None:
+            return cls(run, lock, stamps, work.result(), thread)
+        thread.shutdown(wait=False)
+        if error is None:
+            work.result().close()
+        elif isinstance(error, OSError):
+            raise write_refusal(error, JOURNAL) from error
+        raise error or cancelled or asyncio.CancelledError
+
+    @property
+    def size(self) -> int:
+        """Durable entries."""
+        return self._writer.durable.size
+
+    @property
+    def head(self) -> str:
+        """SHA-256 (hex) of the last durable line."""
+        return self._writer.durable.head
+
+    async def append(self, kind: Kind, body: Mapping[str, Any], *, blobs: Mapping[str, bytes] | None = None) -> int:
+        """Append an entry; returns its `seq` once it is durable. Cancelled, it is written all the same.
+
+        Raises: as `post`, and what its future raises.
+        """
+        return await self.post(kind, body, blobs=blobs)
+
+    def post(
+        self, kind: Kind, body: Mapping[str, Any], *, blobs: Mapping[str, bytes] | None = None
+    ) -> asyncio.Future[int]:
+        """Put an entry in order now, durable when the future is done. Order of calls is order of entries.
+
+        Args:
+            body: read before this returns.
+            blobs: content by field; the field becomes the blob reference.
+
+        Raises:
+            ValueError: fields that are not the kind's.
+            Refusal: `json_invalid`; `disk_full` or `write_failed` once the journal is poisoned. The future raises
+                these two, or `entry_too_large`: then nothing of the entry was written, and the journal goes on.
+            RuntimeError: it is closed.
+        """
+        if self.poisoned is not None:
+            raise _again(self.poisoned)
+        if self._closing:
+            raise RuntimeError("the journal is closed")
+        return self._post(self._stamps.draft(kind, body, blobs))
+
+    async def close(self, ended_body: Mapping[str, Any] | None) -> None:
+        """Write `run.ended` (unless the body is None) and the checkpoint over all; let go of the run. Once.
+
+        After an error of the disk the closing entries go to a fresh handle behind the last durable line, into the
+        space that was reserved; attempts in flight end as `interrupted`, with the error as their exception. A
+        cancelled caller waits all the same: evidence is closed, or the refusal says that it is not.
+
+        Raises:
+            Refusal: `disk_full`, `write_failed`: the run has no end on the record.
+            ValueError: fields that are not those of `run.ended`; nothing happened.
+        """
+        ended = None if ended_body is None else self._stamps.draft(Kind.RUN_ENDED, ended_body)
+        if self._closing:
+            return
+        self._closing = True
+        work = asyncio.ensure_future(self._close(ended))
+        cancelled = await _wait_through(work)
+        work.result()
+        if cancelled is not None:
+            raise cancelled
+
+    def release_reserve(self) -> None:
+        """Give back the reserved space before the end, for files that `run.ended` is to name. Raises OSError."""
+        reserve.release(self._run)
+
+    async def _close(self, ended: Draft | None) -> None:
+        if ended is not None and self.poisoned is None:
+            self._post(ended).add_done_callback(_read)
+        try:
+            async with asyncio.timeout(COMMIT_DEADLINE_SEC + self.size / _REREAD_PER_SEC):
+                await self._idle.wait()
+                await self._loop.run_in_executor(self._thread, self._last_job(ended))
+        except TimeoutError as error:
+            # The lock stays with this process: its thread may still come to write.
+            raise Refusal(Reason.WRITE_FAILED, "the disk does not answer", path=JOURNAL) from error
+        except OSError as error:
+            self._lock.release()
+            raise write_refusal(error, JOURNAL) from error
+        except Refusal:
+            self._lock.release()
+            raise
+        finally:
+            self._cancel(self._deadline)
+            self._cancel(self._checkpoint_timer)
+            self._thread.shutdown(wait=False)
+        self._lock.release()
+
+    def _last_job(self, ended: Draft | None) -> Callable[[], None]:
+        run, writer, stamps, poisoned = self._run, self._writer, self._stamps, self.poisoned
+        if poisoned is None:
+            return lambda: openings.finish(run, writer)
+        return lambda: openings.finish_after(run, writer, stamps, poisoned.reason, ended)
+
+    def _post(self, draft: Draft) -> asyncio.Future[int]:
+        future: asyncio.Future[int] = self._loop.create_future()
+        self._pending.append((draft, future))
+        self._idle.clear()
+        self._wake()
+        return future
+
+    def _wake(self) -> None:
+        # Not at once: whoever else can run in this turn of the loop joins the group.
+        if self._job is None and not self._woken:
+            self._woken = True
+            self._loop.call_soon(self._start)
+
+    def _start(self) -> None:
+        self._woken = False
+        if self._job is not None or self.poisoned is not None:
+            return
+        if self._writer.is_checkpoint_due(self._stamps.mono()):
+            self._cancel(self._checkpoint_timer)
+            self._checkpoint_timer = None
+            self._run_job(lambda: self._writer.checkpoint(self._stamps))
+        elif self._pending:
+            self._writing, self._pending = self._pending[:MAX_GROUP], self._pending[MAX_GROUP:]
+            drafts = [draft for draft, _ in self._writing]
+            self._run_job(lambda: self._writer.commit(drafts))
+        else:
+            self._idle.set()
+
+    def _run_job(self, job: Callable[[], list[int | Refusal]]) -> None:
+        self._idle.clear()
+        self._job = self._loop.run_in_executor(self._thread, job)
+        self._job.add_done_callback(self._done)
+        self._deadline = self._loop.call_later(COMMIT_DEADLINE_SEC, self._give_up)
+
+    def _done(self, job: asyncio.Future[list[int | Refusal]]) -> None:
+        self._job = None
+        self._cancel(self._deadline)
+        error = job.exception()
+        if error is not None or self.poisoned is not None:
+            self._poison(error)
+            return
+        for (_, future), outcome in zip(self._writing, job.result(), strict=True):
+            if future.done():
+                continue
+            if isinstance(outcome, Refusal):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
+        self._writing = []
+        if self._checkpoint_timer is None and self._writer.is_uncovered:
+            self._checkpoint_timer = self._loop.call_later(CHECKPOINT_NS / 1e9, self._look_at_checkpoint)
+        self._wake()
+
+    def _look_at_checkpoint(self) -> None:
+        self._checkpoint_timer = None
+        self._wake()
+
+    def _give_up(self) -> None:
+        self._poison(TimeoutError("the disk does not answer"))
+
+    def _poison(self, error: BaseException | None) -> None:
+        if self.poisoned is None:
+            if isinstance(error, OSError):
+                self.poisoned = write_refusal(error, JOURNAL)
+            else:
+                self.poisoned = Refusal(Reason.WRITE_FAILED, f"writing evidence failed: {error!r}", path=JOURNAL)
+        for _, future in [*self._writing, *self._pending]:
+            if not future.done():
+                future.set_exception(_again(self.poisoned))
+                _read(future)
+        self._writing, self._pending = [], []
+        if self._job is None:
+            self._idle.set()
+
+    @staticmethod
+    def _cancel(timer: asyncio.TimerHandle | None) -> None:
+        if timer is not None:
+            timer.cancel()
+
+
+def _again(refusal: Refusal) -> Refusal:
+    # One instance raised in many tasks would collect all their tracebacks.
+    return Refusal(refusal.reason, refusal.message, path=refusal.path)
+
+
+def _read(future: asyncio.Future[int]) -> None:
+    # So that one that nobody waits for is no noise in a log: `poisoned` says it to all.
+    if not future.cancelled():
+        future.exception()
+
+
+async def _wait_through(work: asyncio.Future[Any]) -> asyncio.CancelledError | None:
+    """Wait until `work` is done, whatever its outcome; returns the cancellation that came meanwhile, if any."""
+    cancelled = None
+    while not work.done():
+        try:
+            await asyncio.wait({work})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    return cancelled

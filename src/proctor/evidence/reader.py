@@ -1,0 +1,95 @@
+"""Reading a run: its entries in order, and the content of blobs. Never changes anything."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.evidence.entries import JOURNAL, MAX_LINE_BYTES, Chain, Entry, damaged, parse_line
+from proctor.evidence.packs import Blob
+from proctor.evidence.runfolder import RunFolder
+
+MAX_BLOB_BYTES = 4 * 1024 * 1024 * 1024
+
+_CHUNK = 1024 * 1024
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+def read_lines(file: BinaryIO) -> Iterator[bytes]:
+    """The terminated lines of a journal, without newlines; a line that is too long comes cut, but still too long."""
+    rest = b""
+    while chunk := file.read(_CHUNK):
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from lines
+        # Of a line that is too long, what goes beyond is not kept.
+        rest = rest[: MAX_LINE_BYTES + 1]
+
+
+def read_entries(path: Path, *, validate: bool = True) -> Iterator[Entry]:
+    """The entries of a journal in order, in constant memory; stops before a last line that is not finished.
+
+    Args:
+        path: the journal's file.
+        validate: check sequence and chain too; each line is read strictly in any case.
+
+    Raises:
+        Refusal: `evidence_damaged` names the line; `run_not_found`, `evidence_unreadable`.
+    """
+    chain = Chain() if validate else None
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(read_lines(file), start=1):
+                yield parse_line(line, number, chain=chain)
+                if chain is not None:
+                    chain.advance(line)
+    except FileNotFoundError as error:
+        raise Refusal(Reason.RUN_NOT_FOUND, "there is no journal", path=str(path)) from error
+    except OSError as error:
+        raise _unreadable("the journal", JOURNAL, error) from error
+
+
+def read_blob(run: RunFolder, ref: Blob | dict[str, Any]) -> bytes:
+    """The content of a blob, checked against its digest.
+
+    Args:
+        ref: a reference, parsed or as it stands in an entry.
+
+    Raises:
+        Refusal: `evidence_damaged`, `evidence_unreadable`.
+    """
+    blob = ref if isinstance(ref, Blob) else Blob.parse(ref)
+    if blob is None or blob.size > MAX_BLOB_BYTES or blob.length > blob.size:
+        raise damaged("this is no blob reference", JOURNAL, observed=repr(ref)[:200])
+    try:
+        with (run.path / blob.path).open("rb") as file:
+            file.seek(blob.offset)
+            stored = file.read(blob.length if blob.pack is not None else blob.size)
+    except OSError as error:
+        raise _unreadable("a blob", blob.path, error) from error
+    content = _unpacked(blob, stored)
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != blob.blob:
+        raise damaged("a blob is not what was written", blob.path, observed=digest, required=blob.blob)
+    return content
+
+
+def _unpacked(blob: Blob, stored: bytes) -> bytes:
+    if blob.encoding == "raw":
+        return stored
+    unpacker = zlib.decompressobj(_GZIP)
+    try:
+        content = unpacker.decompress(stored, blob.size + 1)
+    except zlib.error as error:
+        raise damaged(f"a frame is not gzip: {error}", blob.path) from error
+    if not unpacker.eof or unpacker.unused_data:
+        raise damaged("a frame is more or less than one gzip stream of its size", blob.path)
+    return content
+
+
+def _unreadable(what: str, path: str, error: OSError) -> Refusal:
+    return Refusal(Reason.EVIDENCE_UNREADABLE, f"{what} cannot be read: {error.strerror or error}", path=path)

@@ -1,0 +1,142 @@
+"""Mending what a process left behind that ended without a word: nothing is thrown away unseen, nothing fused."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from proctor.core.canonical import encode
+from proctor.core.reasons import Reason
+from proctor.evidence.disk import Disk
+from proctor.evidence.kinds import Kind
+from proctor.evidence.runfolder import RunFolder
+from proctor.evidence.scan import OpenAttempt, Scan
+
+_CHUNK = 1024 * 1024
+# Room for an entry's other fields.
+_MAX_FILES_BYTES = 60_000
+
+
+def set_aside(run: RunFolder, found: Scan) -> list[dict[str, Any]]:
+    """Move what no entry names into `quarantine/`, and cut it off; returns `quarantined` for `run.recovered`.
+
+    What an earlier recovery moved, and died before it could say so, is returned too. Raises OSError.
+    """
+    number = 1 + max((int(p.name) for p in _listed(run.quarantine) if p.name.isdecimal()), default=0)
+    folder = run.quarantine / f"{number:04d}"
+    for path, keep in _leftovers(run, found):
+        _copy_end(run.disk, path, keep, folder / run.relative(path))
+        _cut(run.disk, path, keep)
+    return [item for item in _quarantined(run) if item["path"] not in found.quarantined]
+
+
+def cut_off(run: RunFolder, found: Scan) -> None:
+    """Remove what no entry names: for a writer that knows it to be its own, never acknowledged. Raises OSError."""
+    for path, keep in _leftovers(run, found):
+        _cut(run.disk, path, keep)
+
+
+def last_words(run: RunFolder, found: Scan, outcome: str, reason: Reason) -> Iterator[tuple[Kind, dict[str, Any]]]:
+    """The entries that end each attempt in flight: its files as they stand, and its end. Raises OSError."""
+    for attempt, known in found.open.items():
+        files = [{**file, "role": "partial"} for file in _files(run.path / known.folder, known)]
+        for group in _groups(files):
+            yield Kind.ATTEMPT_FILES, {"attempt": attempt, "files": group}
+        yield (
+            Kind.ATTEMPT_ENDED,
+            {"attempt": attempt, "outcome": outcome, "exception": reason.id, "message": None, "timing": {}},
+        )
+
+
+def _leftovers(run: RunFolder, found: Scan) -> Iterator[tuple[Path, int]]:
+    """Files with bytes that no entry names, and how many bytes of each to keep."""
+    if found.torn:
+        yield run.journal_path, found.offset
+    for pack in _listed(run.packs):
+        keep = found.packs.get(pack.name, 0)
+        if pack.is_file() and not pack.name.startswith(".") and (pack.stat().st_size > keep or keep == 0):
+            yield pack, keep
+    for folder in _listed(run.blobs):
+        for blob in _listed(folder):
+            if blob.is_file() and run.relative(blob) not in found.blobs:
+                yield blob, 0
+
+
+def _copy_end(disk: Disk, source: Path, start: int, target: Path) -> None:
+    disk.make_dirs(target.parent)
+    copy = disk.open_append(target, new=True)
+    try:
+        with source.open("rb") as file:
+            file.seek(start)
+            while chunk := file.read(_CHUNK):
+                copy.append(chunk)
+        copy.sync()
+    finally:
+        copy.close()
+    disk.sync_dir(target.parent)
+
+
+def _cut(disk: Disk, path: Path, keep: int) -> None:
+    if keep:
+        disk.truncate(path, keep)
+    else:
+        disk.unlink(path)
+        disk.sync_dir(path.parent)
+
+
+def _quarantined(run: RunFolder) -> Iterator[dict[str, Any]]:
+    for numbered in _listed(run.quarantine):
+        for path in sorted(p for p in numbered.rglob("*") if p.is_file()):
+            digest, size = _digest(path)
+            source = path.relative_to(numbered).as_posix()
+            yield {"path": run.relative(path), "sha256": digest, "size": size, "source": source}
+
+
+def _files(folder: Path, known: OpenAttempt) -> Iterator[dict[str, Any]]:
+    """Regular files that no entry names; links and special files are never opened."""
+    for directory, names, files in os.walk(folder):
+        names.sort()
+        for name in sorted(files):
+            path = Path(directory, name)
+            relative = path.relative_to(folder).as_posix()
+            if relative in known.files or not stat.S_ISREG(path.lstat().st_mode) or not _is_text(relative):
+                continue
+            digest, size = _digest(path)
+            yield {"path": relative, "sha256": digest, "size": size}
+
+
+def _groups(files: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    group: list[dict[str, Any]] = []
+    used = 0
+    for file in files:
+        needed = len(encode(file)) + 1
+        if group and used + needed > _MAX_FILES_BYTES:
+            yield group
+            group, used = [], 0
+        group.append(file)
+        used += needed
+    if group:
+        yield group
+
+
+def _digest(path: Path) -> tuple[str, int]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return digest, file.tell()
+
+
+def _listed(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,195 @@
+"""The run folder: where everything of a run stands, and small files that are replaced whole."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proctor.core import strictjson
+from proctor.core.canonical import encode
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.evidence.disk import Disk, write_refusal
+
+MAX_MANIFEST_BYTES = 64 * 1024 * 1024
+
+_MANIFEST = re.compile(r"([0-9]{4,9})\.json", re.ASCII)
+_TRIES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class FileRef:
+    """A file of the run: path relative to the run folder, SHA-256 (hex) and size in bytes of its content."""
+
+    path: str
+    sha256: str
+    size: int
+
+    @classmethod
+    def of(cls, path: str, data: bytes) -> FileRef:
+        """The reference to `data` under `path`."""
+        return cls(path, hashlib.sha256(data).hexdigest(), len(data))
+
+    def named(self) -> dict[str, str]:
+        """`{path, sha256}`, as manifests stand in entries."""
+        return {"path": self.path, "sha256": self.sha256}
+
+    def as_record(self) -> dict[str, str | int]:
+        """`{path, sha256, size}`, as other files stand in entries."""
+        return {"path": self.path, "sha256": self.sha256, "size": self.size}
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A manifest that stands in the run; `body` is None where it cannot be read as one."""
+
+    file: FileRef
+    body: dict[str, Any] | None
+
+    @property
+    def pending(self) -> bool:
+        """Whether its invocation has not come to a verdict (yet)."""
+        return self.body is None or self.body.get("verdict") == "pending"
+
+
+class RunFolder:
+    """Paths of a run, and durable writes of small files into it. Making one touches nothing."""
+
+    def __init__(self, path: Path, *, disk: Disk | None = None) -> None:
+        self.path = path
+        self.disk = disk if disk is not None else Disk()
+        self.design_path = path / "design.json"
+        self.journal_path = path / "journal.jsonl"
+        self.checkpoints = path / "checkpoints"
+        self.packs = path / "packs"
+        self.blobs = path / "blobs"
+        self.trials = path / "trials"
+        self.manifests_dir = path / "manifests"
+        self.quarantine = path / "quarantine"
+        self.scratch = path / "scratch"
+        self.lock_path = path / "lock"
+        self.reserve_path = path / ".reserve"
+
+    def create(self) -> None:
+        """Make the folder and those above it, durably; one that exists is taken.
+
+        Raises:
+            Refusal: `disk_full`, `out_unusable`.
+        """
+        try:
+            self.disk.make_dirs(self.path.absolute())
+        except OSError as error:
+            refusal = write_refusal(error, str(self.path))
+            if refusal.reason is Reason.WRITE_FAILED:
+                refusal = Refusal(
+                    Reason.OUT_UNUSABLE,
+                    f"the run folder cannot be made: {error.strerror or error}",
+                    path=str(self.path),
+                )
+            raise refusal from error
+
+    def is_admitted(self) -> bool:
+        """Whether a run was admitted here: the journal is put in place whole, with its entry 0."""
+        return self.journal_path.is_file()
+
+    def write_atomic(self, relative: str, data: bytes) -> FileRef:
+        """Make or replace a small file, whole or not at all, durably, with its folders. Blocks for some fsyncs.
+
+        Raises:
+            Refusal: `disk_full`, `write_failed`.
+        """
+        target = self.path / relative
+        try:
+            self.disk.make_dirs(target.parent)
+            self.disk.put(target, data)
+        except OSError as error:
+            raise write_refusal(error, relative) from error
+        return FileRef.of(relative, data)
+
+    def relative(self, path: Path) -> str:
+        """A path inside as it stands in entries, with `/`."""
+        return path.relative_to(self.path).as_posix()
+
+    def new_manifest(self, body: Mapping[str, Any]) -> ManifestHandle:
+        """Write the manifest of an invocation under the next free number; invocations at once get one each.
+
+        Raises:
+            Refusal: `disk_full`, `write_failed`, `json_invalid`.
+        """
+        data = encode(dict(body))
+        try:
+            self.disk.make_dirs(self.manifests_dir)
+            last = max((int(path.stem) for path in self._manifest_paths()), default=0)
+            for number in range(last + 1, last + _TRIES):
+                path = self.manifests_dir / f"{number:04d}.json"
+                try:
+                    self.disk.put_new(path, data)
+                except FileExistsError:
+                    continue
+                return ManifestHandle(self, FileRef.of(self.relative(path), data))
+        except OSError as error:
+            raise write_refusal(error, self.relative(self.manifests_dir)) from error
+        raise Refusal(Reason.WRITE_FAILED, "no number is free for a manifest", path=self.relative(self.manifests_dir))
+
+    def manifests(self) -> list[Manifest]:
+        """All manifests by number, read strictly.
+
+        Raises:
+            Refusal: `evidence_unreadable` where the system does not let one be read.
+        """
+        found = []
+        for path in self._manifest_paths():
+            relative = self.relative(path)
+            try:
+                with path.open("rb") as file:
+                    data = file.read(MAX_MANIFEST_BYTES + 1)
+            except OSError as error:
+                reason = Reason.EVIDENCE_UNREADABLE
+                raise Refusal(reason, f"a manifest cannot be read: {error.strerror}", path=relative) from error
+            found.append(Manifest(FileRef.of(relative, data), _manifest_body(data)))
+        return found
+
+    def _manifest_paths(self) -> list[Path]:
+        if not self.manifests_dir.is_dir():
+            return []
+        found = [path for path in self.manifests_dir.iterdir() if _MANIFEST.fullmatch(path.name) and path.is_file()]
+        return sorted(found, key=lambda path: int(path.stem))
+
+
+class ManifestHandle:
+    """This invocation's manifest. `file` is how it stands now."""
+
+    def __init__(self, run: RunFolder, file: FileRef) -> None:
+        self._run = run
+        self._final = False
+        self.file = file
+
+    @property
+    def path(self) -> str:
+        """Relative to the run folder."""
+        return self.file.path
+
+    def rewrite(self, body: Mapping[str, Any]) -> FileRef:
+        """Put the final body in place, once.
+
+        Raises:
+            Refusal: `disk_full`, `write_failed`, `json_invalid`.
+            RuntimeError: it is final already.
+        """
+        if self._final:
+            raise RuntimeError(f"{self.path} is final")
+        self.file = self._run.write_atomic(self.path, encode(dict(body)))
+        self._final = True
+        return self.file
+
+
+def _manifest_body(data: bytes) -> dict[str, Any] | None:
+    try:
+        body = strictjson.loads(data, max_bytes=MAX_MANIFEST_BYTES)
+    except Refusal:
+        return None
+    return body if isinstance(body, dict) else None

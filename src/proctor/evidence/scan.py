@@ -1,0 +1,186 @@
+"""What stands in a run folder, read once from start to end before anything is appended. Changes nothing.
+
+Where the writing process died, the last line may be unfinished, and packs, blobs and checkpoints may hold more than
+entries name: that is to be mended. Everything else that is not what was written is damage.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.evidence import checkpoints
+from proctor.evidence.entries import BLOB_FIELDS, JOURNAL, Chain, Entry, damaged, parse_line
+from proctor.evidence.kinds import FORMAT, Kind
+from proctor.evidence.packs import Blob
+from proctor.evidence.reader import read_lines
+from proctor.evidence.runfolder import RunFolder
+
+# Blocks that never reached the disk read as zeros, and begin and end at such offsets.
+_DISK_BLOCK = 512
+_MAX_TORN_GROUP = 64 * 1024 * 1024
+_ZEROS = re.compile(rb"\x00+")
+
+
+@dataclass(slots=True)
+class OpenAttempt:
+    """An attempt in flight: its folder, and the files below it that entries name."""
+
+    folder: str
+    files: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Scan:
+    """A journal as it stands.
+
+    `offset` is the size in bytes of its whole lines, `torn` that of what follows. `packs` has the end of the last
+    named frame of each pack; `unnamed` the bodies of `checkpoint.made` entries that are missing.
+    """
+
+    chain: Chain = field(default_factory=Chain)
+    run_id: str = ""
+    offset: int = 0
+    torn: int = 0
+    ended: bool = False
+    open: dict[str, OpenAttempt] = field(default_factory=dict)
+    packs: dict[str, int] = field(default_factory=dict)
+    blobs: set[str] = field(default_factory=set)
+    quarantined: set[str] = field(default_factory=set)
+    named: dict[int, dict[str, Any]] = field(default_factory=dict)
+    unnamed: list[dict[str, Any]] = field(default_factory=list)
+
+    def last_pack(self) -> tuple[int, int]:
+        """Number and end of the last pack that an entry names; zeros where there is none."""
+        number, end = max(((int(name.split(".")[0]), end) for name, end in self.packs.items()), default=(0, 0))
+        return number, end
+
+
+def scan(run: RunFolder) -> Scan:
+    """Read the journal strictly, and check that what its entries name is there: sizes, but digests only of heads.
+
+    Raises:
+        Refusal: `evidence_damaged` names the line or file; `run_not_found`, `format_unknown`, `evidence_unreadable`.
+    """
+    if not run.journal_path.is_file():
+        raise Refusal(Reason.RUN_NOT_FOUND, "there is no journal", path=str(run.path))
+    found = Scan()
+    standing = checkpoints.standing(run)
+    try:
+        size = run.journal_path.stat().st_size
+        _read(run.journal_path, found, standing)
+        found.torn = size - found.offset
+        _check_checkpoints(found, standing)
+        _check_blobs(run, found)
+    except OSError as error:
+        reason = Reason.EVIDENCE_UNREADABLE
+        raise Refusal(reason, f"the run cannot be read: {error.strerror}", path=str(run.path)) from error
+    return found
+
+
+def _read(path: Path, found: Scan, standing: dict[int, dict[str, Any]]) -> None:
+    chain = found.chain
+    with path.open("rb") as file:
+        for number, line in enumerate(read_lines(file), start=1):
+            try:
+                entry = parse_line(line, number, chain=chain)
+            except Refusal:
+                if chain.size > 0 and _is_torn(path, found.offset):
+                    return
+                raise
+            _note(found, entry, f"{JOURNAL}:{number}")
+            chain.advance(line)
+            found.offset += len(line) + 1
+            head = standing.get(chain.size)
+            if head is not None and head["root"] != chain.tree.root().hex():
+                raise damaged("the journal's lines are not those of a checkpoint", head["path"], observed=chain.size)
+    if chain.size == 0:
+        raise damaged("the journal has no whole line", f"{JOURNAL}:1")
+
+
+def _is_torn(path: Path, start: int) -> bool:
+    """Whether all from `start` on is a group of lines of which some blocks never reached the disk."""
+    with path.open("rb") as file:
+        file.seek(start)
+        rest = file.read(_MAX_TORN_GROUP + 1)
+    if len(rest) > _MAX_TORN_GROUP or b"\x00" not in rest.partition(b"\n")[0]:
+        return False
+    for hole in _ZEROS.finditer(rest):
+        begins, ends = start + hole.start(), start + hole.end()
+        if (begins != start and begins % _DISK_BLOCK) or (hole.end() != len(rest) and ends % _DISK_BLOCK):
+            return False
+    return True
+
+
+def _note(found: Scan, entry: Entry, where: str) -> None:
+    if not isinstance(entry.kind, Kind):
+        raise Refusal(Reason.FORMAT_UNKNOWN, f"an entry's kind {entry.kind[:80]!r} is not known", path=where)
+    if (entry.kind is Kind.RUN_ADMITTED) != (entry.seq == 0):
+        raise damaged("entry 0, and no other, is run.admitted", where)
+    found.ended = entry.kind is Kind.RUN_ENDED
+    try:
+        _note_body(found, entry.kind, entry.body)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise damaged(f"an entry's body is not what its kind wants: {error}", where) from error
+
+
+def _note_body(found: Scan, kind: Kind, body: dict[str, Any]) -> None:
+    for name in BLOB_FIELDS[kind]:
+        blob = Blob.parse(body[name])
+        if blob is None:
+            raise ValueError(f"{name} is no blob reference")
+        if blob.pack is None:
+            found.blobs.add(blob.path)
+        else:
+            found.packs[blob.pack] = max(found.packs.get(blob.pack, 0), blob.offset + blob.length)
+    if kind is Kind.RUN_ADMITTED:
+        if type(body["format"]) is not int or body["format"] != FORMAT:
+            raise Refusal(Reason.FORMAT_UNKNOWN, f"format {body['format']!r} is not known", required=FORMAT)
+        found.run_id = str(body["run_id"])
+    elif kind is Kind.ATTEMPT_ADMITTED:
+        found.open[body["attempt"]] = OpenAttempt(_inside(body["folder"]))
+    elif kind is Kind.ATTEMPT_FILES:
+        found.open[body["attempt"]].files.update(file["path"] for file in body["files"])
+    elif kind is Kind.ATTEMPT_ENDED:
+        del found.open[body["attempt"]]
+    elif kind is Kind.CHECKPOINT_MADE:
+        found.named[body["size"]] = body
+    elif kind is Kind.RUN_RECOVERED:
+        found.quarantined.update(item["path"] for item in body["quarantined"])
+
+
+def _inside(folder: str) -> str:
+    parts = PurePosixPath(folder).parts
+    if parts[:1] != ("trials",) or ".." in parts or len(parts) < 2:
+        raise ValueError(f"{folder[:80]!r} is no attempt's folder")
+    return folder
+
+
+def _check_checkpoints(found: Scan, standing: dict[int, dict[str, Any]]) -> None:
+    beyond = [body for size, body in standing.items() if size > found.chain.size]
+    if beyond:
+        raise damaged(
+            "the journal has fewer lines than a checkpoint covers",
+            beyond[0]["path"],
+            observed=found.chain.size,
+            required=beyond[0]["size"],
+        )
+    for size, body in found.named.items():
+        if standing.get(size) != body:
+            raise damaged("a checkpoint is not what its entry names", str(body["path"]), standing.get(size), body)
+    found.unnamed = [body for size, body in sorted(standing.items()) if size not in found.named]
+
+
+def _check_blobs(run: RunFolder, found: Scan) -> None:
+    for name, end in found.packs.items():
+        path = run.packs / name
+        size = path.stat().st_size if path.is_file() else 0
+        if size < end:
+            raise damaged("a pack is shorter than its entries say", run.relative(path), observed=size, required=end)
+    for blob in found.blobs:
+        if not (run.path / blob).is_file():
+            raise damaged("a blob that an entry names is missing", blob)

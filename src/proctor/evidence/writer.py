@@ -1,0 +1,158 @@
+"""The one place that appends: takes drafts in order, a group at a time, and returns once the group is durable.
+
+A group costs one fsync of the pack that its blobs went to, if any, and then one of the journal: a line never stands
+without the bytes that it names. Any OSError leaves the writer unusable; `durable` still says what is safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proctor.core.canonical import encode
+from proctor.core.clock import Clock
+from proctor.core.refusal import Refusal
+from proctor.evidence.checkpoints import Signer
+from proctor.evidence.entries import BLOB_FIELDS, Chain, check_body, make_line
+from proctor.evidence.kinds import Kind
+from proctor.evidence.packs import Packs
+from proctor.evidence.runfolder import RunFolder
+
+CHECKPOINT_ENTRIES = 10_000
+CHECKPOINT_NS = 60_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An entry that has no place yet. `body` is canonical JSON; with blobs, `fields` holds that of each other field."""
+
+    kind: Kind
+    time: str
+    mono: int
+    body: bytes
+    fields: Mapping[str, bytes]
+    blobs: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Durable:
+    """What no crash takes away: entries, bytes of the journal, and the last line's digest."""
+
+    size: int
+    offset: int
+    head: str
+
+
+class Stamps:
+    """Both times of entries, for one opening of a journal."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._opened = clock.mono_ns()
+
+    def mono(self) -> int:
+        """Nanoseconds since the opening."""
+        return self._clock.mono_ns() - self._opened
+
+    def draft(self, kind: Kind, body: Mapping[str, Any], blobs: Mapping[str, bytes] | None = None) -> Draft:
+        """An entry of now.
+
+        Raises:
+            ValueError: fields that are not the kind's, or a blob for a field that is no blob reference.
+            Refusal: `json_invalid`.
+        """
+        mono = self.mono()
+        if not blobs:
+            check_body(kind, body.keys())
+            return Draft(kind, self._clock.utc(), mono, encode(body if type(body) is dict else dict(body)), {}, {})
+        both = body.keys() & blobs.keys()
+        if both or not BLOB_FIELDS[kind].issuperset(blobs):
+            raise ValueError(f"{kind.id}: {sorted(both) or sorted(blobs)} cannot be given as blobs")
+        check_body(kind, body.keys() | blobs.keys())
+        fields = {name: encode(value) for name, value in body.items()}
+        return Draft(kind, self._clock.utc(), mono, b"", fields, dict(blobs))
+
+
+class Writer:
+    """The end of a journal and its packs; for one thread at a time."""
+
+    def __init__(self, run: RunFolder, signer: Signer, chain: Chain, packs: Packs, *, last_mono: int = 0) -> None:
+        """Opens the journal, which must end with the last line of `chain`. Raises OSError."""
+        self.signer = signer
+        self._chain = chain
+        self._packs = packs
+        self._journal = run.disk.open_append(run.journal_path)
+        self.last_mono = last_mono
+        self._uncovered = 0
+        self._uncovered_since = 0
+        self.durable = Durable(chain.size, self._journal.size, chain.head)
+
+    def commit(self, drafts: Sequence[Draft]) -> list[int | Refusal]:
+        """Append; returns each draft's `seq`, or the `entry_too_large` that kept it (alone) out. Raises OSError."""
+        outcomes: list[int | Refusal] = []
+        lines: list[bytes] = []
+        for draft in drafts:
+            try:
+                outcomes.append(self._chain.size)
+                lines.append(self._take(draft))
+            except Refusal as refusal:
+                outcomes[-1] = refusal
+        if lines:
+            self._flush(lines)
+            if self._uncovered == 0:
+                self._uncovered_since = self.last_mono
+            self._uncovered += len(lines)
+        return outcomes
+
+    def is_checkpoint_due(self, mono: int) -> bool:
+        """Whether enough was written, or something long enough ago, since the last checkpoint."""
+        waited = self._uncovered > 0 and mono - self._uncovered_since >= CHECKPOINT_NS
+        return waited or self._uncovered >= CHECKPOINT_ENTRIES
+
+    @property
+    def is_uncovered(self) -> bool:
+        """Whether something was written since the last checkpoint, but the entry that names it."""
+        return self._uncovered > 0
+
+    def checkpoint(self, stamps: Stamps) -> list[int | Refusal]:
+        """Make a checkpoint over everything and the entry that names it. Raises OSError."""
+        made = self.signer.make(self._chain)
+        self._flush([self._take(stamps.draft(Kind.CHECKPOINT_MADE, made))])
+        self._uncovered = 0
+        return []
+
+    def finish(self) -> None:
+        """Make the checkpoint that covers the whole journal, and close. Raises OSError."""
+        try:
+            self.signer.make(self._chain)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Close the files. Raises OSError."""
+        self._packs.close()
+        self._journal.close()
+
+    def _take(self, draft: Draft) -> bytes:
+        body, staged = draft.body, None
+        if draft.blobs:
+            staged = self._packs.stage(draft.blobs)
+            refs = {name: encode(ref.as_record()) for name, ref in staged.refs.items()}
+            fields = sorted({**draft.fields, **refs}.items())
+            body = b"{" + b",".join(encode(name) + b":" + value for name, value in fields) + b"}"
+        # Checkpoints are stamped while drafts wait; within an opening `mono` must not fall.
+        mono = max(draft.mono, self.last_mono)
+        line = make_line(self._chain, draft.time, mono, draft.kind, body)
+        if staged is not None:
+            self._packs.take(staged)
+        self._chain.advance(line)
+        self.last_mono = mono
+        return line
+
+    def _flush(self, lines: list[bytes]) -> None:
+        self._packs.flush()
+        lines.append(b"")
+        self._journal.append(b"\n".join(lines))
+        self._journal.sync()
+        self.durable = Durable(self._chain.size, self._journal.size, self._chain.head)
