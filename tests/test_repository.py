@@ -134,6 +134,7 @@ def test_no_file_names_a_machine_or_a_registry() -> None:
     hosts = r"py{0}pi\.org|python{0}hosted|registry\.npm{0}js".format("")
     folders = "|".join(["wo" + "rk", "ro" + "ot" + r"(?!/\.cache)", "ho" + r"me/\w+", "op" + "t/(wheels|py" + "pi)"])
     named = re.compile(rf"{hosts}|(?<![\w}})*.])/({folders})/")
+    assert named.search("see /" + "work/x") and named.search("py" + "pi.org") and not named.search("/proc/1/root/x")
     found = []
     for file in kept_files():
         text = file.read_text(encoding="utf-8", errors="replace")
