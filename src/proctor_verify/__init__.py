@@ -1,1 +1,8 @@
 """The second program: re-checks a run from its evidence alone, and shares no code with what made it."""
+
+from __future__ import annotations
+
+from proctor_verify.report import Finding, Report, Result, Status
+from proctor_verify.verification import verify
+
+__all__ = ["Finding", "Report", "Result", "Status", "verify"]

@@ -1,0 +1,85 @@
+"""What a check is: a named step that is fed the journal's entries and says what does not hold."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from proctor_verify.design import Design, Trials
+from proctor_verify.journal import Entry, Line
+from proctor_verify.report import SHOWN_FINDINGS, Finding, Result, Status, plain
+from proctor_verify.run import Run
+
+
+class Check:
+    """One rule with a stable id. Subclasses override what they need of `line`, `entry` and `finish`.
+
+    `kinds` are the kinds of entries that `entry` wants; `every` asks for the envelope of each entry instead, known
+    kind or not. `unblinded` marks checks that still mean something after a line that could not be read;
+    `needs_design` those that mean nothing without the design.
+    """
+
+    id: ClassVar[str]
+    doc: ClassVar[str]
+    noun: ClassVar[str] = "entries"
+    kinds: ClassVar[tuple[str, ...]] = ()
+    every: ClassVar[bool] = False
+    unblinded: ClassVar[bool] = False
+    needs_design: ClassVar[bool] = False
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.looked = 0
+        self._fails: list[Finding] = []
+        self._failed = 0
+        self._doubt: str | None = None
+
+    @property
+    def design(self) -> Design:
+        """The design, for checks that need it."""
+        assert self.run.design is not None
+        return self.run.design
+
+    @property
+    def trials(self) -> Trials:
+        """The design's trials, for checks that need them."""
+        assert self.run.trials is not None
+        return self.run.trials
+
+    def line(self, line: Line) -> None:
+        """A line of the journal, readable or not."""
+
+    def entry(self, entry: Entry) -> None:
+        """An entry of one of `kinds`, before the run's facts take it in."""
+
+    def finish(self) -> None:
+        """The journal is over."""
+
+    def fail(self, path: str, seen: str) -> None:
+        """Something does not hold."""
+        self._failed += 1
+        if len(self._fails) < SHOWN_FINDINGS:
+            self._fails.append(Finding(plain(path), plain(seen)))
+
+    def fail_unseen(self, count: int) -> None:
+        """So many more findings that are counted and not shown."""
+        self._failed += count
+
+    def fail_at(self, entry: Entry, seen: str) -> None:
+        """An entry does not hold."""
+        self.fail(f"journal.jsonl:{entry.line + 1}", seen)
+
+    def cannot_tell(self, why: str) -> None:
+        """Something that the check needs is not there; the first reason is kept."""
+        if self._doubt is None:
+            self._doubt = plain(why)
+
+    def result(self) -> Result:
+        """The line of the report."""
+        if self._failed:
+            word = "finding" if self._failed == 1 else "findings"
+            return Result(self.id, Status.FAIL, f"{self._failed:,} {word}", self._failed, tuple(self._fails))
+        if self._doubt is not None:
+            return Result(self.id, Status.CANNOT_TELL, self._doubt)
+        if not self.looked:
+            return Result(self.id, Status.NOT_APPLICABLE, f"no {self.noun}")
+        return Result(self.id, Status.PASS, f"{self.looked:,} {self.noun}")

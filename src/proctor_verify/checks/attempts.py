@@ -1,0 +1,238 @@
+"""Checks of blocks and attempts: what was admitted, to what it belongs, and how it ended."""
+
+from __future__ import annotations
+
+from proctor_verify.check import Check
+from proctor_verify.design import NO_TRIAL
+from proctor_verify.folder import is_safe
+from proctor_verify.journal import Entry
+from proctor_verify.run import folder_mark
+from proctor_verify.schema import KINDS
+
+OF_AN_ATTEMPT = tuple(
+    kind for kind, fields in KINDS.items() if "attempt" in fields and kind not in ("attempt.admitted", "trial.final")
+)
+
+
+class BlocksAdmitted(Check):
+    id = "blocks.admitted"
+    doc = (
+        "a block is one of the design's, under one index throughout, admitted again only after a resume and before "
+        "its end; an attempt is admitted only within an admitted block"
+    )
+    noun = "admissions"
+    kinds = ("block.admitted", "attempt.admitted")
+    needs_design = True
+
+    def entry(self, entry: Entry) -> None:
+        self.looked += 1
+        if entry.kind == "block.admitted":
+            self._block(entry)
+        else:
+            self._attempt(entry)
+
+    def _block(self, entry: Entry) -> None:
+        body, blocks = entry.body, self.run.blocks
+        block = self.trials.locate_block(body["task"], body["model"], body["epoch"])
+        if block == NO_TRIAL:
+            self.fail_at(entry, "admits a block that the design does not plan")
+        elif body["block"] >= blocks.count or blocks.at(body["block"]) not in (NO_TRIAL, block):
+            self.fail_at(entry, f"gives a block the index {body['block']}, which is another's")
+        elif blocks.index_of[block] not in (NO_TRIAL, body["block"]):
+            self.fail_at(entry, f"gives a block the index {body['block']}, after {blocks.index_of[block]}")
+        elif blocks.ended[block]:
+            self.fail_at(entry, "admits a block that has ended")
+        elif blocks.admitted_in[block] == self.run.openings:
+            self.fail_at(entry, "admits a block twice in one opening")
+
+    def _attempt(self, entry: Entry) -> None:
+        trial = self.trials.find(entry.body["trial"])
+        if trial == NO_TRIAL:
+            return  # said by attempts.joined
+        block = self.trials.block_of(trial)
+        if not self.run.blocks.admitted_in[block]:
+            self.fail_at(entry, f"admits {entry.body['attempt']}, and its block was not admitted before")
+        elif self.run.blocks.ended[block]:
+            self.fail_at(entry, f"admits {entry.body['attempt']}, and its block has ended")
+
+
+class BlocksEnded(Check):
+    id = "blocks.ended"
+    doc = (
+        "a block ends once, after the finals of all its trials; where the run is complete, each that was admitted ended"
+    )
+    noun = "blocks"
+    kinds = ("block.ended", "run.ended")
+    needs_design = True
+
+    def entry(self, entry: Entry) -> None:
+        blocks, arms = self.run.blocks, len(self.design.arms)
+        if entry.kind == "run.ended":
+            if self.run.complete:
+                for block, opening in enumerate(blocks.admitted_in):
+                    if opening and not blocks.ended[block]:
+                        self.fail_at(entry, f"ends a complete run, and block {blocks.index_of[block]} has no end")
+            return
+        self.looked += 1
+        index = entry.body["block"]
+        block = blocks.at(index)
+        if block == NO_TRIAL:
+            self.fail_at(entry, f"ends block {index}, which was not admitted")
+        elif blocks.ended[block]:
+            self.fail_at(entry, f"ends block {index} again")
+        elif blocks.finals[block] != arms:
+            self.fail_at(entry, f"ends block {index} with {blocks.finals[block]} of {arms} finals")
+
+
+class AttemptsAdmitted(Check):
+    id = "attempts.admitted"
+    doc = "whatever is done in an attempt's name stands after its admission"
+    kinds = OF_AN_ATTEMPT
+    needs_design = True
+
+    def entry(self, entry: Entry) -> None:
+        self.looked += 1
+        attempt = entry.body["attempt"]
+        if attempt not in self.run.open and not self.run.was_admitted(attempt):
+            self.fail_at(entry, f"is {entry.kind} of {attempt}, which was not admitted before")
+
+
+class AttemptsJoined(Check):
+    id = "attempts.joined"
+    doc = (
+        "each attempt and each final belongs to a planned trial: its id is that of its task, model, arm and epoch, "
+        "its block and its folder are the trial's"
+    )
+    noun = "joins"
+    kinds = ("attempt.admitted", "trial.final")
+    needs_design = True
+
+    def entry(self, entry: Entry) -> None:
+        self.looked += 1
+        body, trials = entry.body, self.trials
+        trial = trials.find(body["trial"])
+        if trial == NO_TRIAL:
+            self.fail_at(entry, f"is of trial {body['trial']}, which the design does not plan")
+        elif entry.kind == "attempt.admitted":
+            if trials.locate(body["task"], body["model"], body["arm"], body["epoch"]) != trial:
+                self.fail_at(entry, f"names another task, model, arm or epoch than those of trial {body['trial']}")
+            elif body["attempt"] != f"{body['trial']}/{body['number']}":
+                self.fail_at(entry, f"names attempt {body['attempt']} as number {body['number']} of {body['trial']}")
+            elif self.run.blocks.index_of[trials.block_of(trial)] not in (NO_TRIAL, body["block"]):
+                self.fail_at(entry, f"names block {body['block']}, which is not that of trial {body['trial']}")
+            else:
+                self._folder(entry, trial)
+
+    def _folder(self, entry: Entry, trial: int) -> None:
+        folder, trial_id = entry.body["folder"], entry.body["trial"]
+        parts = folder.split("/")
+        shaped = len(parts) == 3 and is_safe(folder) and parts[0] == "trials" and parts[2] == str(entry.body["number"])
+        if not shaped or not parts[1].endswith(f"-{trial_id[:8]}"):
+            self.fail_at(entry, f"has folder {folder}, which is not how this attempt's is called")
+        elif self.trials.folders[trial] not in (0, folder_mark(parts[1:2])):
+            self.fail_at(entry, f"has folder {folder}, and an earlier attempt of the trial stands elsewhere")
+
+
+class AttemptsNumbered(Check):
+    id = "attempts.numbered"
+    doc = (
+        "attempts of a trial are numbered 0, 1, 2 … one after the other; each but the first names the one that it "
+        "supersedes (lost, interrupted) or replaces (infrastructure); replacements stay within the design's bound"
+    )
+    noun = "attempts"
+    kinds = ("attempt.admitted",)
+    needs_design = True
+
+    def entry(self, entry: Entry) -> None:
+        self.looked += 1
+        body, trials = entry.body, self.trials
+        trial = trials.find(body["trial"])
+        if trial == NO_TRIAL or trials.final[trial]:
+            return  # said by attempts.joined, finals.one
+        if body["number"] != trials.attempts[trial]:
+            self.fail_at(entry, f"is number {body['number']}, where {trials.attempts[trial]} is next")
+            return
+        before = self.run.recent.get(trial)
+        wanted: tuple[str | None, str | None] = (None, None)
+        if before is not None:
+            wanted = (None, before.id) if before.outcome == "infrastructure" else (before.id, None)
+            if before.outcome == "completed":
+                self.fail_at(entry, f"follows {before.id}, which was completed")
+                return
+        elif trials.attempts[trial]:
+            self.fail_at(entry, "is admitted while another attempt of its trial is open")
+            return
+        if (body["supersedes"], body["replaces"]) != wanted:
+            self.fail_at(entry, f"supersedes {body['supersedes']} and replaces {body['replaces']}, not {wanted}")
+        elif body["replaces"] is not None and trials.replaced[trial] >= self.design.replacements:
+            self.fail_at(entry, f"is one more replacement than the {self.design.replacements} that the design allows")
+
+
+class AttemptsEnded(Check):
+    id = "attempts.ended"
+    doc = "an attempt ends once, and nothing is done in its name after that"
+    kinds = OF_AN_ATTEMPT
+    needs_design = True
+
+    def entry(self, entry: Entry) -> None:
+        self.looked += 1
+        attempt = entry.body["attempt"]
+        if attempt not in self.run.open and self.run.was_admitted(attempt):
+            self.fail_at(entry, f"is {entry.kind} of {attempt}, which has ended")
+
+
+class AttemptsPhases(Check):
+    id = "attempts.phases"
+    doc = "an agent ends once, after it started once"
+    noun = "agents"
+    kinds = ("agent.started", "agent.ended")
+
+    def entry(self, entry: Entry) -> None:
+        attempt = self.run.open.get(entry.body["attempt"])
+        if attempt is None:
+            return  # said by attempts.admitted, attempts.ended
+        self.looked += 1
+        if entry.kind == "agent.started":
+            if attempt.agent_started:
+                self.fail_at(entry, f"starts the agent of {attempt.id} again")
+        elif not attempt.agent_started or attempt.agent_ended:
+            self.fail_at(entry, f"ends the agent of {attempt.id}, which was not running")
+
+
+class AttemptsGraded(Check):
+    id = "attempts.graded"
+    doc = (
+        "an attempt is graded at most once, one that completed is; a reason stands exactly where the grade is not pass"
+    )
+    noun = "attempts"
+    kinds = ("attempt.graded", "attempt.ended")
+
+    def entry(self, entry: Entry) -> None:
+        attempt = self.run.open.get(entry.body["attempt"])
+        if attempt is None:
+            return  # said by attempts.admitted, attempts.ended
+        if entry.kind == "attempt.graded":
+            self.looked += 1
+            body = entry.body
+            if attempt.grade is not None:
+                self.fail_at(entry, f"grades {attempt.id} again")
+            elif (body["grade"] == "pass") != (body["reason"] is None):
+                self.fail_at(entry, f"is {body['grade']} with reason {body['reason']}")
+        elif entry.body["outcome"] == "completed" and attempt.grade is None:
+            self.fail_at(entry, f"completes {attempt.id}, which has no grade")
+
+
+class Flight(Check):
+    id = "flight.empty"
+    doc = "nothing is in flight at the end of an opening that ended, nor at the end of the run"
+    noun = "ends"
+    kinds = ("run.ended",)
+
+    def entry(self, entry: Entry) -> None:
+        self.looked += 1
+        if self.run.open:
+            self.fail_at(entry, f"ends with {len(self.run.open)} attempts in flight, {min(self.run.open)} among them")
+
+    def finish(self) -> None:
+        if self.run.open and not self.run.ended:
+            self.fail("journal.jsonl", f"{len(self.run.open)} attempts are in flight, {min(self.run.open)} among them")

@@ -1,0 +1,166 @@
+"""Checks of the files in the folder: those that entries name, and that there are no others."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Container, Iterator
+
+from proctor_verify.check import Check
+from proctor_verify.checks.manifests import is_manifest_name
+from proctor_verify.errors import Unreadable
+from proctor_verify.folder import NotThere, is_safe
+from proctor_verify.journal import Entry
+from proctor_verify.report import SHOWN_FINDINGS
+from proctor_verify.run import Run, folder_mark, is_note_name
+from proctor_verify.schema import BLOB_FIELDS
+
+_FOLDERS = frozenset({"manifests", "checkpoints", "packs", "blobs", "trials", "quarantine"})
+_FILES = frozenset({"design.json", "journal.jsonl", "lock"})
+_Stranger = tuple[str, str]
+
+
+class Digests(Check):
+    id = "files.digests"
+    doc = "each file that an entry names stands, with its size and digest: attempts', quarantined, derived"
+    noun = "files"
+    kinds = ("attempt.ended", "run.recovered")
+
+    def entry(self, entry: Entry) -> None:
+        if entry.kind == "run.recovered":
+            for named in entry.body["quarantined"]:
+                self._file(named["path"], named["sha256"], named["size"])
+            return
+        attempt = self.run.open.get(entry.body["attempt"])
+        if attempt is not None:
+            for path, fact in attempt.files.items():
+                self._file(f"{attempt.folder}/{path}", fact.sha256, fact.size)
+
+    def finish(self) -> None:
+        for named in self.run.last_end["files"] if self.run.last_end else []:
+            self._file(named["path"], named["sha256"], named["size"])
+
+    def _file(self, path: str, sha256: str, size: int) -> None:
+        self.looked += 1
+        fault = self.run.folder.fault(path, sha256, size)
+        if fault is not None:
+            self.fail(path, fault)
+
+
+class Unlisted(Check):
+    id = "files.unlisted"
+    doc = "nothing stands in the folder that no entry names, and nothing but plain files and folders"
+    noun = "attempts and places searched"
+    kinds = ("attempt.ended", "run.recovered", *BLOB_FIELDS)
+    needs_design = True
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self._blobs: set[str] = set()
+        self._packs: set[str] = set()
+        self._quarantined: set[str] = set()
+
+    def entry(self, entry: Entry) -> None:
+        if entry.kind == "run.recovered":
+            self._quarantined.update(named["path"] for named in entry.body["quarantined"])
+        elif entry.kind == "attempt.ended":
+            attempt = self.run.open.get(entry.body["attempt"])
+            if attempt is not None and is_safe(attempt.folder):
+                self._search(_below(self.run, attempt.folder, attempt.files))
+        else:
+            for name in BLOB_FIELDS[entry.kind]:
+                ref = entry.body[name]
+                if "path" in ref:
+                    self._blobs.add(ref["path"].removeprefix("blobs/"))
+                else:
+                    self._packs.add(ref["pack"])
+
+    def finish(self) -> None:
+        self._search(self._top())
+        self._search(_strangers(self.run, "manifests", is_manifest_name))
+        self._search(_strangers(self.run, "checkpoints", is_note_name))
+        self._search(_below(self.run, "packs", self._packs))
+        self._search(_below(self.run, "blobs", self._blobs))
+        self._search(_below(self.run, "quarantine", {path.removeprefix("quarantine/") for path in self._quarantined}))
+        self._search(self._trials())
+
+    def _search(self, strangers: Iterator[_Stranger]) -> None:
+        """Take in what a search finds: sorted, so that a report does not depend on the order of a file system."""
+        self.looked += 1
+        found = 0
+
+        def counted() -> Iterator[_Stranger]:
+            nonlocal found
+            for stranger in strangers:
+                found += 1
+                yield stranger
+
+        for path, seen in heapq.nsmallest(SHOWN_FINDINGS, counted()):
+            self.fail(path, seen)
+        self.fail_unseen(found - min(found, SHOWN_FINDINGS))
+
+    def _top(self) -> Iterator[_Stranger]:
+        derived = {named["path"] for named in self.run.last_end["files"]} if self.run.last_end else set()
+        for name in self.run.folder.names():
+            path = name.name
+            if path.startswith(".") or path == "scratch":
+                continue
+            wanted = "a folder" if path in _FOLDERS else "a file" if path in _FILES or path in derived else None
+            if name.what != wanted:
+                yield path, f"is {name.what}" + (f", not {wanted}" if wanted else " that no entry names")
+
+    def _trials(self) -> Iterator[_Stranger]:
+        for name, what in _names(self.run, "trials"):
+            attempts = self._attempts_in(name) if what == "a folder" else 0
+            if not attempts:
+                yield f"trials/{name}", f"is {what} that no entry names"
+                continue
+            for number, below in _names(self.run, f"trials/{name}"):
+                plain = number.isascii() and number.isdigit() and len(number) < 10 and str(int(number)) == number
+                if below != "a folder" or not plain or int(number) >= attempts:
+                    yield f"trials/{name}/{number}", f"is {below} that no entry names"
+
+    def _attempts_in(self, name: str) -> int:
+        """How many attempts the folder of that name may hold: 0 where it is no trial's."""
+        digits = name[-8:]
+        if len(digits) != 8 or not set(digits) <= set("0123456789abcdef"):
+            return 0
+        mark = folder_mark([name])
+        trials = self.trials
+        return max((trials.attempts[t] for t in trials.find_prefix(digits) if trials.folders[t] == mark), default=0)
+
+
+def _names(run: Run, path: str) -> Iterator[_Stranger]:
+    """Name and kind of what stands in a folder but for names that start with a dot; nothing where it is not there."""
+    try:
+        for name in run.folder.names(path):
+            if not name.name.startswith("."):
+                yield name.name, name.what
+    except NotThere:
+        return
+
+
+def _strangers(run: Run, path: str, known: Callable[[str], bool]) -> Iterator[_Stranger]:
+    for name, what in _names(run, path):
+        if what != "a file" or not known(name):
+            yield f"{path}/{name}", f"is {what} that no entry names"
+
+
+def _below(run: Run, top: str, listed: Container[str]) -> Iterator[_Stranger]:
+    """Whatever stands below a folder, at any depth, and is neither a folder nor listed by its path below it."""
+    pending = [""]
+    while pending:
+        folder = pending.pop()
+        try:
+            for name in run.folder.names(f"{top}/{folder}".rstrip("/")):
+                path = f"{folder}{name.name}"
+                if name.what == "a folder":
+                    pending.append(f"{path}/")
+                elif path not in listed:
+                    if not any(part.startswith(".") for part in path.split("/")):
+                        yield f"{top}/{path}", f"is {name.what} that no entry names"
+                elif name.what != "a file":
+                    yield f"{top}/{path}", f"is {name.what}, not a plain file"
+        except NotThere:
+            continue
+        except Unreadable as error:
+            yield f"{top}/{folder}", str(error)

@@ -1,0 +1,110 @@
+"""Checks of finals and totals: what counts, and what the run says that it adds up to."""
+
+from __future__ import annotations
+
+from proctor_verify.check import Check
+from proctor_verify.design import NO_TRIAL
+from proctor_verify.journal import Entry
+from proctor_verify.run import Grade
+
+
+class One(Check):
+    id = "finals.one"
+    doc = "a trial has one final, of its last attempt, after that has ended, and no attempt after it"
+    noun = "finals"
+    kinds = ("trial.final", "attempt.admitted")
+    needs_design = True
+
+    def entry(self, entry: Entry) -> None:
+        body = entry.body
+        trial = self.trials.find(body["trial"])
+        if trial == NO_TRIAL:
+            return  # said by attempts.joined
+        has_final = self.trials.final[trial]
+        if entry.kind == "attempt.admitted":
+            if has_final:
+                self.fail_at(entry, f"admits {body['attempt']} after the final of its trial")
+            return
+        self.looked += 1
+        last = self.run.recent.get(trial)
+        if has_final:
+            self.fail_at(entry, f"is another final of trial {body['trial']}")
+        elif last is None and self.trials.attempts[trial]:
+            self.fail_at(entry, f"is the final of trial {body['trial']} while an attempt of it is open")
+        elif body["attempt"] is not None and (last is None or last.id != body["attempt"]):
+            self.fail_at(entry, f"names {body['attempt']}, which is not the last attempt of trial {body['trial']}")
+
+
+class Agree(Check):
+    id = "finals.agree"
+    doc = "a final says what its attempt's grade says, and is ungraded where there is none"
+    noun = "finals"
+    kinds = ("trial.final",)
+    needs_design = True
+
+    def entry(self, entry: Entry) -> None:
+        trial = self.trials.find(entry.body["trial"])
+        if trial == NO_TRIAL or self.trials.final[trial]:
+            return  # said by attempts.joined, finals.one
+        self.looked += 1
+        fault = self._fault(entry, trial)
+        if fault is not None:
+            self.fail_at(entry, fault)
+
+    def _fault(self, entry: Entry, trial: int) -> str | None:
+        final, last = Grade.of(entry.body), self.run.recent.get(trial)
+        if entry.body["attempt"] is None:
+            if final.grade != "ungraded" or final.reason is None or final.reward is not None:
+                return f"is {final.grade} without an attempt"
+            if last is not None and last.grade is not None and last.outcome == "completed":
+                return f"passes over {last.id}, which was graded"
+            return None
+        if last is None or last.id != entry.body["attempt"]:
+            return None  # said by finals.one
+        if last.outcome in ("interrupted", "lost"):
+            return f"names {last.id}, which was {last.outcome}"
+        if last.grade is not None:
+            return None if final == last.grade else f"says {_words(final)}, and {last.id} {_words(last.grade)}"
+        if final.grade != "ungraded" or final.reward is not None or final.reason not in ("not_graded", last.exception):
+            return f"says {_words(final)}, and {last.id} has no grade"
+        return None
+
+
+class Totals(Check):
+    id = "totals.agree"
+    doc = "each `run.ended` counts what the journal holds up to it, and says `complete` exactly where it is"
+    noun = "ends"
+    kinds = ("run.ended",)
+    needs_design = True
+
+    def entry(self, entry: Entry) -> None:
+        self.looked += 1
+        grades = self.run.grades
+        counted = {
+            "trials": self.design.trials,
+            "finals": self.run.finals,
+            **{grade: grades[grade] for grade in ("pass", "fail", "ungraded")},
+        }
+        if entry.body["totals"] != counted:
+            self.fail_at(entry, f"says {entry.body['totals']}, and the journal holds {counted}")
+        if entry.body["complete"] != self.run.complete:
+            self.fail_at(entry, f"says complete: {entry.body['complete']}")
+
+
+class ExitStatus(Check):
+    id = "status.agrees"
+    doc = "exit status 0 only where complete and all graded, 1 only where complete and some are not"
+    noun = "ends"
+    kinds = ("run.ended",)
+    needs_design = True
+
+    def entry(self, entry: Entry) -> None:
+        self.looked += 1
+        status, ungraded = entry.body["exit_status"], self.run.grades["ungraded"]
+        if status in (0, 1) and not (self.run.complete and (ungraded > 0) == (status == 1)):
+            missing = self.design.trials - self.run.finals
+            self.fail_at(entry, f"exits {status} with {ungraded} ungraded and {missing} trials without a final")
+
+
+def _words(grade: Grade) -> str:
+    return f"{grade.grade} ({grade.reason}, reward {grade.reward})"

@@ -1,0 +1,157 @@
+"""Checks of the journal as a journal: its lines, their order, and the openings that they belong to."""
+
+from __future__ import annotations
+
+from proctor_verify.check import Check
+from proctor_verify.journal import Entry, Line
+from proctor_verify.schema import KINDS
+
+
+class Lines(Check):
+    id = "journal.lines"
+    doc = "every line is one canonical JSON value of at most 65,535 bytes, ended by a newline"
+    noun = "lines"
+    unblinded = True
+
+    def line(self, line: Line) -> None:
+        self.looked += 1
+        if line.fault is not None:
+            self.fail(f"journal.jsonl:{line.number + 1}", line.fault)
+
+    def finish(self) -> None:
+        if not self.looked:
+            self.fail("journal.jsonl", "there is no entry in it")
+
+
+class Kinds(Check):
+    id = "journal.kinds"
+    doc = "every entry has exactly the fields of an entry, is of a known kind, and its body has that kind's shape"
+    unblinded = True
+
+    def line(self, line: Line) -> None:
+        if line.fault is not None:
+            return
+        self.looked += 1
+        if line.misshapen is not None:
+            self.fail(f"journal.jsonl:{line.number + 1}", line.misshapen)
+        elif line.unknown_kind is not None:
+            self.cannot_tell(f"line {line.number + 1} is of kind {line.unknown_kind}, which this program does not know")
+
+
+class Sequence(Check):
+    id = "journal.sequence"
+    doc = "`seq` counts 0, 1, 2 … without a gap"
+    every = True
+    unblinded = True
+    _next = 0
+
+    def entry(self, entry: Entry) -> None:
+        self.looked += 1
+        if entry.seq != self._next and entry.seq != entry.line:
+            self.fail_at(entry, f"seq is {entry.seq}, where {self._next} is next")
+        self._next = entry.seq + 1
+
+
+class Chain(Check):
+    id = "journal.chain"
+    doc = "`prev` is the SHA-256 of the line before, 64 zeros in entry 0"
+    every = True
+    unblinded = True
+
+    def entry(self, entry: Entry) -> None:
+        self.looked += 1
+        if entry.prev != self.run.head:
+            self.fail_at(entry, f"prev is {entry.prev}, where the line before has {self.run.head}")
+
+
+class Mono(Check):
+    id = "journal.mono"
+    doc = "`mono` never falls within one opening"
+    every = True
+    unblinded = True
+    _last = 0
+
+    def entry(self, entry: Entry) -> None:
+        self.looked += 1
+        if entry.mono < self._last and entry.kind != "run.resumed":
+            self.fail_at(entry, f"mono falls from {self._last} to {entry.mono}")
+        self._last = entry.mono
+
+
+class Openings(Check):
+    id = "journal.openings"
+    doc = (
+        "entry 0, and no other, is `run.admitted`; after a `run.ended` comes `run.resumed` or nothing; "
+        "`previous_ended` is true exactly there"
+    )
+    noun = "openings"
+    kinds = tuple(KINDS)
+
+    def entry(self, entry: Entry) -> None:
+        kind, ended = entry.kind, self.run.ended
+        self.looked += kind in ("run.admitted", "run.resumed")
+        if (kind == "run.admitted") != (entry.line == 0):
+            self.fail_at(entry, f"is {kind}, and entry 0 alone is run.admitted")
+        elif ended and kind != "run.resumed":
+            self.fail_at(entry, f"is {kind} after a run.ended")
+        elif kind == "run.resumed" and entry.body["previous_ended"] != ended:
+            self.fail_at(entry, f"previous_ended is {entry.body['previous_ended']}, and the entry before says {ended}")
+
+
+class Recovered(Check):
+    id = "journal.recovered"
+    doc = (
+        "an opening after one without an end starts with `run.resumed`, `run.recovered`; that names the attempts in "
+        "flight, and the end of each, outcome `lost`, comes next; no other attempt is lost"
+    )
+    noun = "recoveries"
+    kinds = tuple(KINDS)
+    _due = False
+    _lost: frozenset[str] | set[str] = frozenset()
+
+    def entry(self, entry: Entry) -> None:
+        kind, body = entry.kind, entry.body
+        if kind == "run.recovered":
+            self.looked += 1
+            self._recovery(entry)
+        elif kind == "run.resumed":
+            self._due, self._lost = not self.run.ended, frozenset()
+            return
+        elif self._due:
+            self.fail_at(entry, f"is {kind}, where run.recovered is due")
+        elif kind == "attempt.ended" and (body["outcome"] == "lost") != (body["attempt"] in self._lost):
+            self.fail_at(entry, f"ends {body['attempt']} as {body['outcome']}, which run.recovered does not bear out")
+        elif self._lost and not self._goes_between(entry):
+            self.fail_at(entry, f"is {kind} before the ends of attempts that were lost")
+            self._lost = frozenset()
+        if kind == "attempt.ended":
+            self._lost = self._lost - {body["attempt"]}
+        self._due = False
+
+    def _recovery(self, entry: Entry) -> None:
+        named, open_now = entry.body["lost"], self.run.open.keys()
+        if not self._due:
+            self.fail_at(entry, "is run.recovered where no opening was left without its end")
+        elif len(set(named)) != len(named) or set(named) != open_now:
+            self.fail_at(entry, f"names {len(named)} attempts as in flight, where {len(open_now)} others are")
+        self._lost = set(open_now)
+
+    def _goes_between(self, entry: Entry) -> bool:
+        if entry.kind in ("attempt.files", "attempt.ended"):
+            return entry.body["attempt"] in self._lost
+        return entry.kind == "checkpoint.made"
+
+
+class Ended(Check):
+    id = "run.ended"
+    doc = "the last entry is `run.ended`"
+    noun = "ends"
+
+    kinds = ("run.ended",)
+
+    def entry(self, entry: Entry) -> None:
+        self.looked += 1
+
+    def finish(self) -> None:
+        if not self.run.ended:
+            self.fail("journal.jsonl", f"run_open: the last entry is {self.run.last_kind}: the run goes on, or died")

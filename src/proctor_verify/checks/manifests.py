@@ -1,0 +1,165 @@
+"""Checks of the manifests: one for each invocation, bound by the opening that it led to, or refused."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any
+
+from proctor_verify.check import Check
+from proctor_verify.errors import Unreadable
+from proctor_verify.folder import NotThere
+from proctor_verify.journal import Entry
+from proctor_verify.run import Run
+from proctor_verify.strictjson import loads_canonical
+
+MAX_MANIFEST = 64 << 20
+FIELDS = frozenset(
+    {
+        "format",
+        "command",
+        "requested",
+        "started",
+        "verdict",
+        "exit_status",
+        "refusals",
+        "waivers",
+        "probes",
+        "design_sha256",
+    }
+)
+_NAME = re.compile(r"[0-9]{4,}\.json")
+_OPENING = ("run.admitted", "run.resumed")
+
+
+def read_manifest(run: Run, path: str) -> Any:
+    """A manifest's value, its fields as they should be.
+
+    Raises:
+        Unreadable: it is no manifest.
+    """
+    value = loads_canonical(run.folder.read(path, MAX_MANIFEST), max_bytes=MAX_MANIFEST)
+    if type(value) is not dict or value.keys() != FIELDS:
+        raise Unreadable("does not have exactly the fields of a manifest")
+    waivers = value["waivers"]
+    shaped = (
+        value["format"] == 1
+        and value["verdict"] in ("pending", "admitted", "refused")
+        and type(value["refusals"]) is list
+        and all(type(refusal) is dict and type(refusal.get("reason")) is str for refusal in value["refusals"])
+        and type(waivers) is dict
+        and waivers.keys() == {"requested", "used"}
+        and all(type(waivers[key]) is list and all(type(r) is str for r in waivers[key]) for key in waivers)
+    )
+    if not shaped:
+        raise Unreadable("has a field of another type than a manifest's")
+    return value
+
+
+def is_manifest_name(name: str) -> bool:
+    """Whether this is how a manifest's file is called."""
+    return _NAME.fullmatch(name) is not None
+
+
+def manifest_names(run: Run) -> list[str]:
+    """The names of manifests that stand, sorted; empty where there is no such folder."""
+    try:
+        return sorted(name.name for name in run.folder.names("manifests") if _NAME.fullmatch(name.name))
+    except Unreadable:
+        return []
+
+
+class Bound(Check):
+    id = "manifests.bound"
+    doc = "each opening names its invocation's manifest by its digest, and those that were abandoned by theirs"
+    noun = "manifests"
+    kinds = _OPENING
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self._named: set[str] = set()
+
+    def entry(self, entry: Entry) -> None:
+        for named in (entry.body["manifest"], *entry.body["abandoned"]):
+            self.looked += 1
+            path = named["path"]
+            if path in self._named or not _NAME.fullmatch(path.removeprefix("manifests/")):
+                self.fail_at(entry, f"names {path}, which is no manifest's path or named before")
+                continue
+            self._named.add(path)
+            try:
+                raw = self.run.folder.read(path, MAX_MANIFEST)
+            except Unreadable as error:
+                self.fail(path, str(error))
+                continue
+            if hashlib.sha256(raw).hexdigest() != named["sha256"]:
+                self.fail(path, f"is not the file that line {entry.line + 1} names")
+
+
+class Unbound(Check):
+    id = "manifests.unbound"
+    doc = "manifests are numbered without a gap, and each that no opening names is a refusal"
+    noun = "manifests"
+    kinds = _OPENING
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self._named: set[str] = set()
+
+    def entry(self, entry: Entry) -> None:
+        self._named.add(entry.body["manifest"]["path"])
+        self._named.update(named["path"] for named in entry.body["abandoned"])
+
+    def finish(self) -> None:
+        standing = manifest_names(self.run)
+        numbers = {int(name.partition(".")[0]) for name in standing}
+        named = {path.removeprefix("manifests/") for path in self._named}
+        numbers |= {int(name.partition(".")[0]) for name in named if _NAME.fullmatch(name)}
+        self.looked = len(numbers)
+        gaps = sorted(set(range(1, max(numbers, default=0) + 1)) - numbers) if len(numbers) < 10_000 else []
+        for gap in gaps[:100]:
+            self.fail(f"manifests/{gap:04d}.json", "is missing: the record of an invocation is gone")
+        for name in standing:
+            if name not in named:
+                self._judge(f"manifests/{name}")
+
+    def _judge(self, path: str) -> None:
+        try:
+            manifest = read_manifest(self.run, path)
+        except Unreadable as error:
+            self.fail(path, str(error))
+            return
+        if manifest["verdict"] != "refused":
+            self.fail(path, f"says {manifest['verdict']}, and no entry names it")
+        elif manifest["exit_status"] != 3 or not manifest["refusals"]:
+            self.fail(path, "says refused, without a refusal or without exit status 3")
+
+
+class Verdict(Check):
+    id = "manifests.verdict"
+    doc = "a bound manifest says `admitted`, of this design, with no refusal that was not waived"
+    noun = "manifests"
+    kinds = _OPENING
+
+    def entry(self, entry: Entry) -> None:
+        self.looked += 1
+        path = entry.body["manifest"]["path"]
+        try:
+            manifest = read_manifest(self.run, path)
+        except NotThere as error:
+            self.cannot_tell(f"{path} {error}")  # said by manifests.bound
+            return
+        except Unreadable as error:
+            self.fail(path, str(error))
+            return
+        waivers = manifest["waivers"]
+        unwaived = [r["reason"] for r in manifest["refusals"] if r["reason"] not in waivers["used"]]
+        design = (self.run.first or entry.body).get("design_sha256")
+        if manifest["verdict"] != "admitted" or manifest["exit_status"] is not None:
+            self.fail(path, f"says {manifest['verdict']} with exit status {manifest['exit_status']}")
+        elif manifest["design_sha256"] != design:
+            self.fail(path, f"is of design {manifest['design_sha256']}, and the run of {design}")
+        elif unwaived:
+            self.fail(path, f"holds a refusal that was not waived: {unwaived[0]}")
+        elif not set(waivers["used"]) <= set(waivers["requested"]):
+            self.fail(path, "uses a waiver that was not requested")

@@ -1,0 +1,135 @@
+"""Checks of recorded bytes: frames of packs, and blobs."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zlib
+from typing import Any
+
+from proctor_verify.check import Check
+from proctor_verify.errors import Unreadable
+from proctor_verify.journal import Entry
+from proctor_verify.run import Run
+from proctor_verify.schema import BLOB_FIELDS
+
+MAX_FRAME = 1 << 20
+MAX_PACK = 256 << 20
+_REMEMBERED = 4096
+_PACK = re.compile(r"[0-9]{4,}\.pack")
+
+
+class Frames(Check):
+    id = "packs.frames"
+    doc = "frames lie in the packs in the order of their first naming, without gaps; each decodes to its digest"
+    noun = "frames"
+    kinds = tuple(BLOB_FIELDS)
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self._pack = 0
+        self._end = 0
+        self._known: set[tuple[Any, ...]] = set()
+
+    def entry(self, entry: Entry) -> None:
+        for name in BLOB_FIELDS[entry.kind]:
+            ref = entry.body[name]
+            if "pack" in ref:
+                self._frame(entry, ref)
+
+    def _frame(self, entry: Entry, ref: dict[str, Any]) -> None:
+        key = (ref["blob"], ref["pack"], ref["offset"], ref["length"], ref["size"], ref["encoding"])
+        if key in self._known:
+            return
+        self.looked += 1
+        pack, offset, length = ref["pack"], ref["offset"], ref["length"]
+        current = f"{self._pack:04d}.pack"
+        if pack == f"{self._pack + 1:04d}.pack" and offset == 0:
+            self._close_pack()
+            self._pack += 1
+            self._end = 0
+        elif not (pack == current and offset <= self._end) and not self._is_earlier(pack):
+            self.fail_at(entry, f"names bytes {offset} of {pack}, where {current} goes on at {self._end}")
+            return
+        if pack == f"{self._pack:04d}.pack":
+            if offset < self._end < offset + length:
+                self.fail_at(entry, f"names bytes {offset} to {offset + length} of {pack}, across frames")
+                return
+            self._end = max(self._end, offset + length)
+        fault = self._fault(ref)
+        if fault is not None:
+            self.fail(f"packs/{pack}", f"bytes {offset} to {offset + length}: {fault}")
+        elif len(self._known) < _REMEMBERED:
+            self._known.add(key)
+
+    def _is_earlier(self, pack: str) -> bool:
+        return _PACK.fullmatch(pack) is not None and 1 <= int(pack[:-5]) < self._pack
+
+    def _fault(self, ref: dict[str, Any]) -> str | None:
+        if ref["size"] > MAX_FRAME or ref["length"] > 2 * MAX_FRAME or ref["offset"] + ref["length"] > MAX_PACK:
+            return "more than a frame or a pack may hold"
+        try:
+            with self.run.folder.open(f"packs/{ref['pack']}") as stream:
+                stream.seek(ref["offset"])
+                stored = stream.read(ref["length"])
+        except Unreadable as error:
+            return str(error)
+        except OSError as error:
+            return f"cannot be read: {error.strerror}"
+        if len(stored) != ref["length"]:
+            return "the pack ends before"
+        content = stored
+        if ref["encoding"] == "gzip":
+            try:
+                inflate = zlib.decompressobj(wbits=31)
+                content = inflate.decompress(stored, ref["size"] + 1)
+            except zlib.error:
+                return "not gzip"
+            if not inflate.eof or inflate.unused_data:
+                return "not one whole gzip member of the size named"
+        if len(content) != ref["size"] or hashlib.sha256(content).hexdigest() != ref["blob"]:
+            return f"not {ref['size']} bytes of digest {ref['blob']}"
+        return None
+
+    def _close_pack(self) -> None:
+        if not self._pack:
+            return
+        path = f"packs/{self._pack:04d}.pack"
+        try:
+            with self.run.folder.open(path) as stream:
+                size = stream.seek(0, 2)
+        except Unreadable:
+            return  # said where its first frame was read
+        if size > self._end:
+            self.fail(path, f"holds {size - self._end} bytes after its last frame that no entry names")
+
+    def finish(self) -> None:
+        self._close_pack()
+
+
+class Blobs(Check):
+    id = "blobs.files"
+    doc = "each blob that an entry names by its path stands there, with its size and digest"
+    noun = "blobs"
+    kinds = tuple(BLOB_FIELDS)
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self._known: set[tuple[str, int]] = set()
+
+    def entry(self, entry: Entry) -> None:
+        for name in BLOB_FIELDS[entry.kind]:
+            ref = entry.body[name]
+            if "path" in ref and (ref["blob"], ref["size"]) not in self._known:
+                self._blob(entry, ref)
+
+    def _blob(self, entry: Entry, ref: dict[str, Any]) -> None:
+        self.looked += 1
+        path, blob = ref["path"], ref["blob"]
+        if path != f"blobs/{blob[:2]}/{blob}":
+            self.fail_at(entry, f"puts blob {blob} at {path}")
+            return
+        self._known.add((blob, ref["size"]))
+        fault = self.run.folder.fault(path, blob, ref["size"])
+        if fault is not None:
+            self.fail(path, fault)

@@ -1,0 +1,175 @@
+"""The frozen design as far as the checks use it, and the table of the trials that it plans."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from proctor_verify import canonical
+from proctor_verify.errors import Unreadable
+
+MAX_TRIALS = 20_000_000
+NO_TRIAL = -1
+
+
+@dataclass(frozen=True)
+class Design:
+    """Names and numbers of the design. `models` is `(None,)` where the stage uses no model."""
+
+    study: str
+    stage: str
+    tasks: tuple[str, ...]
+    models: tuple[str | None, ...]
+    arms: tuple[str, ...]
+    epochs: int
+    replacements: int
+    solved: str | None
+
+    @property
+    def blocks(self) -> int:
+        """How many (task, model, epoch) are planned."""
+        return len(self.tasks) * len(self.models) * self.epochs
+
+    @property
+    def trials(self) -> int:
+        """How many (task, model, arm, epoch) are planned."""
+        return self.blocks * len(self.arms)
+
+    @classmethod
+    def read(cls, value: Any) -> Design:
+        """From the JSON value of `design.json`.
+
+        Raises:
+            Unreadable: a field that the checks need is missing or of another type, or a rule on names is broken.
+        """
+        if _get(value, "format", int) != 1:
+            raise Unreadable(f"format {value['format']}, where this program reads 1")
+        study, stage = _get(value, "study", dict), _get(value, "stage", dict)
+        tasks, arms, models = _names(value, "tasks"), _names(value, "arms"), _names(value, "models")
+        if not tasks or not arms:
+            raise Unreadable("there are no tasks or no arms")
+        if list(tasks) != sorted(tasks):
+            raise Unreadable("tasks are not sorted by name")
+        epochs, replacements = _get(stage, "epochs", int), _get(stage, "replacements", int)
+        if epochs < 1 or replacements < 0:
+            raise Unreadable("epochs below 1 or replacements below 0")
+        grading = value.get("grading")
+        solved = grading.get("solved") if isinstance(grading, dict) else None
+        return cls(
+            study=_get(study, "name", str),
+            stage=_get(stage, "name", str),
+            tasks=tasks,
+            models=models or (None,),
+            arms=arms,
+            epochs=epochs,
+            replacements=replacements,
+            solved=solved if isinstance(solved, str) else None,
+        )
+
+
+class Trials:
+    """Every planned trial as a number, and what is known of each, in about 50 bytes a trial.
+
+    Trials are numbered block by block, arms within; blocks by task, model, epoch. Ids are found through an open
+    hash table over their first bits, so that their first 8 digits (folder names) find them too.
+    """
+
+    def __init__(self, design: Design) -> None:
+        """Raises Unreadable where the design plans more trials than this program holds."""
+        if design.trials > MAX_TRIALS:
+            raise Unreadable(f"{design.trials:,} trials are planned, more than {MAX_TRIALS:,}")
+        self._tasks = {name: i for i, name in enumerate(design.tasks)}
+        self._models = {name: i for i, name in enumerate(design.models)}
+        self._arms = {name: i for i, name in enumerate(design.arms)}
+        self.design = design
+        self.count = design.trials
+        self.ids = array("Q", _ids(design))
+        self.attempts = array("I", bytes(4 * self.count))
+        self.replaced = array("I", bytes(4 * self.count))
+        self.folders = array("Q", bytes(8 * self.count))
+        self.final = bytearray(self.count)
+        self._bits = max(8, (2 * self.count).bit_length())
+        self._slots = array("I", bytes(4 << self._bits))
+        for trial, number in enumerate(self.ids):
+            self._put(trial, number)
+
+    def _put(self, trial: int, number: int) -> None:
+        slots, mask = self._slots, (1 << self._bits) - 1
+        slot = number >> (64 - self._bits)
+        while slots[slot]:
+            slot = (slot + 1) & mask
+        slots[slot] = trial + 1
+
+    def find(self, trial_id: str) -> int:
+        """The trial of that id (16 hex digits), or NO_TRIAL."""
+        number = int(trial_id, 16)
+        slots, ids, mask = self._slots, self.ids, (1 << self._bits) - 1
+        slot = number >> (64 - self._bits)
+        while held := slots[slot]:
+            if ids[held - 1] == number:
+                return held - 1
+            slot = (slot + 1) & mask
+        return NO_TRIAL
+
+    def find_prefix(self, digits: str) -> Iterator[int]:
+        """The trials whose id starts with these 8 hex digits."""
+        prefix, mask = int(digits, 16), (1 << self._bits) - 1
+        slot = prefix >> (32 - self._bits) if self._bits <= 32 else prefix << (self._bits - 32)
+        while held := self._slots[slot]:
+            if self.ids[held - 1] >> 32 == prefix:
+                yield held - 1
+            slot = (slot + 1) & mask
+
+    def locate(self, task: str, model: str | None, arm: str, epoch: int) -> int:
+        """The planned trial of these names, or NO_TRIAL."""
+        block = self.locate_block(task, model, epoch)
+        at = self._arms.get(arm)
+        return NO_TRIAL if block < 0 or at is None else block * len(self._arms) + at
+
+    def locate_block(self, task: str, model: str | None, epoch: int) -> int:
+        """The planned block of these names, or NO_TRIAL."""
+        at, with_model = self._tasks.get(task), self._models.get(model)
+        if at is None or with_model is None or not 1 <= epoch <= self.design.epochs:
+            return NO_TRIAL
+        return (at * len(self._models) + with_model) * self.design.epochs + epoch - 1
+
+    def block_of(self, trial: int) -> int:
+        """The block that a trial belongs to."""
+        return trial // len(self._arms)
+
+    def group_of(self, trial: int) -> tuple[str | None, str]:
+        """The (model, arm) that a trial counts for."""
+        block, arm = divmod(trial, len(self._arms))
+        model = block // self.design.epochs % len(self._models)
+        return self.design.models[model], self.design.arms[arm]
+
+    def id_of(self, trial: int) -> str:
+        """The trial's id, 16 hex digits."""
+        return f"{self.ids[trial]:016x}"
+
+
+def _ids(design: Design) -> Iterator[int]:
+    arms = [canonical.encode(arm) for arm in design.arms]
+    for task in design.tasks:
+        for model in design.models:
+            start = canonical.encode([task, model])[:-1]
+            for epoch in range(1, design.epochs + 1):
+                for arm in arms:
+                    name = b"%b,%b,%d]" % (start, arm, epoch)
+                    yield int.from_bytes(hashlib.sha256(name).digest()[:8], "big")
+
+
+def _get(value: Any, key: str, kind: type) -> Any:
+    if type(value) is not dict or type(value.get(key)) is not kind:
+        raise Unreadable(f"{key} is missing or of another type")
+    return value[key]
+
+
+def _names(value: Any, key: str) -> tuple[str, ...]:
+    names = tuple(_get(item, "name", str) for item in _get(value, key, list))
+    if len(set(names)) != len(names):
+        raise Unreadable(f"two of {key} have one name")
+    return names

@@ -1,0 +1,183 @@
+"""The run folder as hostile ground: nothing but plain files is opened, and no link is ever followed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from proctor_verify.errors import Unreadable
+
+_CHUNK = 1 << 20
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_DIRECTORY = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class NotThere(Unreadable):
+    """Nothing stands at the path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """One name in a folder of the run: what it is, and its size where it is a file."""
+
+    name: str
+    what: str
+
+
+class Folder:
+    """Reads below one root, component by component, so that no link on the way leads out of it."""
+
+    def __init__(self, root: Path) -> None:
+        """Opens the root itself, which may be a link.
+
+        Raises:
+            Unreadable: it is no folder, or may not be read.
+        """
+        try:
+            self._root = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except (OSError, ValueError) as error:
+            raise Unreadable(_words(error)) from error
+
+    def close(self) -> None:
+        os.close(self._root)
+
+    def open(self, path: str) -> BinaryIO:
+        """A plain file for reading.
+
+        Raises:
+            Unreadable: no plain file stands there, or it may not be read.
+        """
+        *folders, name = _parts(path)
+        parent = self._enter(folders)
+        try:
+            # Asked before opening: to open a FIFO or a device is to act on it.
+            mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
+            if not stat.S_ISREG(mode):
+                raise Unreadable(f"is {_what(mode)}, not a plain file")
+            handle = os.open(name, _FILE, dir_fd=parent)
+        except OSError as error:
+            raise _not_readable(error) from error
+        finally:
+            os.close(parent)
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise Unreadable("is not a plain file")
+        return os.fdopen(handle, "rb", buffering=0)
+
+    def read(self, path: str, limit: int) -> bytes:
+        """The whole of a plain file of at most `limit` bytes.
+
+        Raises:
+            Unreadable: see `open`; or it is longer.
+        """
+        with self.open(path) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            if size > limit:
+                raise Unreadable(f"is {size:,} bytes long, more than {limit:,}")
+            return _read_exactly(stream, limit)
+
+    def digest(self, path: str, size: int) -> str:
+        """The hex SHA-256 of a plain file that must have `size` bytes.
+
+        Raises:
+            Unreadable: see `open`; or its size is another.
+        """
+        with self.open(path) as stream:
+            stands = os.fstat(stream.fileno()).st_size
+            if stands != size:
+                raise Unreadable(f"is {stands:,} bytes long, not {size:,}")
+            digest = hashlib.sha256()
+            try:
+                while chunk := stream.read(_CHUNK):
+                    digest.update(chunk)
+            except OSError as error:
+                raise _not_readable(error) from error
+            return digest.hexdigest()
+
+    def fault(self, path: str, sha256: str, size: int) -> str | None:
+        """What is wrong with a file that must have this digest and size; None where nothing is."""
+        try:
+            digest = self.digest(path, size)
+        except Unreadable as error:
+            return str(error)
+        return None if digest == sha256 else f"has digest {digest}, not {sha256}"
+
+    def names(self, path: str = "") -> Iterator[Name]:
+        """What stands in a folder, in no order.
+
+        Raises:
+            Unreadable: it is no folder, or may not be read.
+        """
+        handle = self._enter(_parts(path) if path else [])
+        try:
+            with os.scandir(handle) as scan:
+                for found in scan:
+                    yield Name(found.name, _what(found.stat(follow_symlinks=False).st_mode))
+        except OSError as error:
+            raise _not_readable(error) from error
+        finally:
+            os.close(handle)
+
+    def _enter(self, folders: list[str]) -> int:
+        handle = os.dup(self._root)
+        for folder in folders:
+            try:
+                below = os.open(folder, _DIRECTORY, dir_fd=handle)
+            except OSError as error:
+                raise _not_readable(error) from error
+            finally:
+                os.close(handle)
+            handle = below
+        return handle
+
+
+def is_safe(path: str) -> bool:
+    """Whether a path stays inside the run: relative, without `.`, `..`, empty parts or NUL."""
+    return "\0" not in path and all(part not in ("", ".", "..") for part in path.split("/"))
+
+
+def _parts(path: str) -> list[str]:
+    if not is_safe(path):
+        raise Unreadable("is not a plain relative path")
+    return path.split("/")
+
+
+def _read_exactly(stream: BinaryIO, limit: int) -> bytes:
+    chunks: list[bytes] = []
+    left = limit + 1
+    try:
+        while left > 0 and (chunk := stream.read(min(left, _CHUNK))):
+            chunks.append(chunk)
+            left -= len(chunk)
+    except OSError as error:
+        raise _not_readable(error) from error
+    if left <= 0:
+        raise Unreadable(f"grew beyond {limit:,} bytes while it was read")
+    return b"".join(chunks)
+
+
+def _what(mode: int) -> str:
+    for test, word in (
+        (stat.S_ISREG, "a file"),
+        (stat.S_ISDIR, "a folder"),
+        (stat.S_ISLNK, "a symbolic link"),
+        (stat.S_ISFIFO, "a FIFO"),
+        (stat.S_ISSOCK, "a socket"),
+    ):
+        if test(mode):
+            return word
+    return "a device"
+
+
+def _not_readable(error: OSError) -> Unreadable:
+    missing = isinstance(error, FileNotFoundError)
+    return NotThere("is not there") if missing else Unreadable(f"cannot be read: {_words(error)}")
+
+
+def _words(error: OSError | ValueError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or type(error).__name__

@@ -1,0 +1,288 @@
+"""What is known of a run while its journal streams by: facts only, taken in without judging them.
+
+Checks see an entry before the facts take it in. What does not fit is passed over here; saying so is theirs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from proctor_verify.design import NO_TRIAL, Design, Trials
+from proctor_verify.errors import Unreadable
+from proctor_verify.folder import Folder
+from proctor_verify.journal import Entry
+from proctor_verify.merkle import CompactRange
+from proctor_verify.notes import TrustRoot
+from proctor_verify.strictjson import loads_canonical
+
+MAX_DESIGN = 256 << 20
+ZEROS = "0" * 64
+
+
+class Grade(NamedTuple):
+    """A grade as an entry states it."""
+
+    grade: str
+    reason: str | None
+    reward: int | float | None
+
+    @classmethod
+    def of(cls, body: dict[str, Any]) -> Grade:
+        """From an `attempt.graded` or a `trial.final`."""
+        return cls(body["grade"], body["reason"], body["reward"])
+
+
+class FileFact(NamedTuple):
+    """A file as an entry names it."""
+
+    sha256: str
+    size: int
+    role: str
+
+
+@dataclass(slots=True)
+class OpenAttempt:
+    """An attempt between its admission and its end."""
+
+    id: str
+    trial: int
+    folder: str
+    agent_started: bool = False
+    agent_ended: bool = False
+    grade: Grade | None = None
+    files: dict[str, FileFact] = field(default_factory=dict)
+
+
+class EndedAttempt(NamedTuple):
+    """The last attempt of a trial that has no final yet."""
+
+    id: str
+    outcome: str
+    exception: str | None
+    grade: Grade | None
+
+
+@dataclass(slots=True)
+class Tally:
+    """Finals of one model and arm."""
+
+    grades: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    rewards: int = 0
+    reward_sum: Fraction = Fraction(0)
+
+
+class Blocks:
+    """Every planned block by number, and where in the drawn order the journal puts it."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.at_index = array("i", [NO_TRIAL]) * count
+        self.index_of = array("i", [NO_TRIAL]) * count
+        self.admitted_in = array("I", bytes(4 * count))
+        self.finals = array("I", bytes(4 * count))
+        self.ended = bytearray(count)
+
+    def at(self, index: int) -> int:
+        """The block of that index, or NO_TRIAL where none was admitted under it."""
+        return self.at_index[index] if index < self.count else NO_TRIAL
+
+
+class Run:
+    """The facts. `size` and `head` are of the lines before the entry that checks see now."""
+
+    def __init__(self, folder: Folder, trust: TrustRoot | None) -> None:
+        self.folder = folder
+        self.trust = trust
+        self.size = 0
+        self.head = ZEROS
+        self.tree = CompactRange()
+        self.note_sizes = _note_sizes(folder)
+        self.roots: dict[int, bytes] = {}
+        self.blind: str | None = None
+        self.first: dict[str, Any] | None = None
+        self.openings = 0
+        self.last_kind: str | None = None
+        self.last_end: dict[str, Any] | None = None
+        self.open: dict[str, OpenAttempt] = {}
+        self.recent: dict[int, EndedAttempt] = {}
+        self.grades: Counter[str] = Counter()
+        self.groups: dict[tuple[str | None, str], Tally] = {}
+        self.superseded = 0
+        self.design: Design | None = None
+        self.trials: Trials | None = None
+        self.design_fault: str | None = None
+        self.design_sha256: str | None = None
+        self.design_value: Any = None
+        self.blocks = Blocks(0)
+        self._read_design()
+
+    def _read_design(self) -> None:
+        try:
+            raw = self.folder.read("design.json", MAX_DESIGN)
+            self.design_sha256 = hashlib.sha256(raw).hexdigest()
+            self.design_value = loads_canonical(raw, max_bytes=MAX_DESIGN)
+            design = Design.read(self.design_value)
+            self.trials = Trials(design)
+        except Unreadable as error:
+            self.design_fault = str(error)
+            return
+        self.design = design
+        self.blocks = Blocks(design.blocks)
+
+    @property
+    def finals(self) -> int:
+        """How many trials have their final."""
+        return self.grades.total()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every planned trial has its final."""
+        return self.design is not None and self.finals == self.design.trials
+
+    @property
+    def ended(self) -> bool:
+        """Whether the last entry is a `run.ended`."""
+        return self.last_kind == "run.ended"
+
+    def was_admitted(self, attempt: str) -> bool:
+        """Whether an attempt of that id was admitted, open or not."""
+        if attempt in self.open:
+            return True
+        if self.trials is None:
+            return False
+        trial = self.trials.find(attempt[:16])
+        return trial != NO_TRIAL and int(attempt[17:]) < self.trials.attempts[trial]
+
+    def advance(self, digest: str, leaf: bytes) -> None:
+        """A line is over, whatever stood in it."""
+        self.size += 1
+        self.head = digest
+        self.tree.append(leaf)
+        if self.size in self.note_sizes:
+            self.roots[self.size] = self.tree.root()
+
+    def take(self, entry: Entry) -> None:
+        """Take in an entry whose body has the shape of its kind, or one of a kind that is not known."""
+        taker = _TAKERS.get(entry.kind)
+        if taker is not None:
+            taker(self, entry.body)
+        self.last_kind = entry.kind
+
+    def _run_admitted(self, body: dict[str, Any]) -> None:
+        if self.size == 0:
+            self.first = body
+            self.openings = 1
+
+    def _run_resumed(self, body: dict[str, Any]) -> None:
+        self.openings += 1
+
+    def _run_ended(self, body: dict[str, Any]) -> None:
+        self.last_end = body
+
+    def _block_admitted(self, body: dict[str, Any]) -> None:
+        blocks = self.blocks
+        block = self.trials.locate_block(body["task"], body["model"], body["epoch"]) if self.trials else NO_TRIAL
+        if block == NO_TRIAL:
+            return
+        blocks.admitted_in[block] = self.openings
+        if body["block"] < blocks.count:
+            blocks.at_index[body["block"]] = block
+            blocks.index_of[block] = body["block"]
+
+    def _block_ended(self, body: dict[str, Any]) -> None:
+        block = self.blocks.at(body["block"])
+        if block != NO_TRIAL:
+            self.blocks.ended[block] = 1
+
+    def _attempt_admitted(self, body: dict[str, Any]) -> None:
+        trial = self.trials.find(body["trial"]) if self.trials else NO_TRIAL
+        self.open[body["attempt"]] = OpenAttempt(body["attempt"], trial, body["folder"])
+        if self.trials is not None and trial != NO_TRIAL:
+            self.trials.attempts[trial] += 1
+            self.trials.replaced[trial] += body["replaces"] is not None
+            self.trials.folders[trial] = folder_mark(body["folder"].split("/")[1:2])
+            self.recent.pop(trial, None)
+
+    def _agent_started(self, body: dict[str, Any]) -> None:
+        if attempt := self.open.get(body["attempt"]):
+            attempt.agent_started = True
+
+    def _agent_ended(self, body: dict[str, Any]) -> None:
+        if attempt := self.open.get(body["attempt"]):
+            attempt.agent_ended = True
+
+    def _attempt_files(self, body: dict[str, Any]) -> None:
+        if attempt := self.open.get(body["attempt"]):
+            for named in body["files"]:
+                attempt.files[named["path"]] = FileFact(named["sha256"], named["size"], named["role"])
+
+    def _attempt_graded(self, body: dict[str, Any]) -> None:
+        attempt = self.open.get(body["attempt"])
+        if attempt is not None and attempt.grade is None:
+            attempt.grade = Grade.of(body)
+
+    def _attempt_ended(self, body: dict[str, Any]) -> None:
+        attempt = self.open.pop(body["attempt"], None)
+        if attempt is None:
+            return
+        self.superseded += body["outcome"] in ("interrupted", "lost")
+        if attempt.trial != NO_TRIAL:
+            self.recent[attempt.trial] = EndedAttempt(attempt.id, body["outcome"], body["exception"], attempt.grade)
+
+    def _trial_final(self, body: dict[str, Any]) -> None:
+        trial = self.trials.find(body["trial"]) if self.trials else NO_TRIAL
+        if self.trials is None or trial == NO_TRIAL or self.trials.final[trial]:
+            return
+        self.trials.final[trial] = 1
+        self.recent.pop(trial, None)
+        self.blocks.finals[self.trials.block_of(trial)] += 1
+        self.grades[body["grade"]] += 1
+        tally = self.groups.setdefault(self.trials.group_of(trial), Tally())
+        tally.grades[body["grade"]] += 1
+        if body["reason"] is not None and body["grade"] == "ungraded":
+            tally.reasons[body["reason"]] += 1
+        if body["reward"] is not None and body["grade"] != "ungraded":
+            # The decimal that stands in the journal, not the double that it is read as.
+            tally.rewards += 1
+            tally.reward_sum += Fraction(repr(body["reward"]))
+
+
+_TAKERS: dict[str, Callable[[Run, dict[str, Any]], None]] = {
+    "run.admitted": Run._run_admitted,
+    "run.resumed": Run._run_resumed,
+    "run.ended": Run._run_ended,
+    "block.admitted": Run._block_admitted,
+    "block.ended": Run._block_ended,
+    "attempt.admitted": Run._attempt_admitted,
+    "agent.started": Run._agent_started,
+    "agent.ended": Run._agent_ended,
+    "attempt.files": Run._attempt_files,
+    "attempt.graded": Run._attempt_graded,
+    "attempt.ended": Run._attempt_ended,
+    "trial.final": Run._trial_final,
+}
+
+
+def folder_mark(parts: list[str]) -> int:
+    """Eight bytes that stand for the name of a trial's folder; never 0, which stands for none."""
+    digest = hashlib.sha256("/".join(parts).encode("utf-8", "surrogateescape")).digest()
+    return int.from_bytes(digest[:8], "big") | 1
+
+
+def _note_sizes(folder: Folder) -> set[int]:
+    try:
+        return {int(name.name[:12]) for name in folder.names("checkpoints") if is_note_name(name.name)}
+    except Unreadable:
+        return set()
+
+
+def is_note_name(name: str) -> bool:
+    """Whether this is how a checkpoint's file is called: 12 digits and `.note`."""
+    return len(name) == 17 and name.endswith(".note") and name[:12].isascii() and name[:12].isdigit()
