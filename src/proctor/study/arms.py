@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -43,8 +43,11 @@ def resolve(file: StudyFile, raw: Mapping[str, Any], folders: Folders) -> tuple[
     found += problems
     arms: dict[str, ArmDesign] = {}
     for name, arm in file.arms.items():
-        arms[name], problems = _arm(name, arm, file, raw, folders)
+        changed, problems = _arm(name, arm, file, raw, folders)
         found += problems
+        # What an arm only repeats is no difference.
+        own_agent = changed.agent if changed.agent != agent else None
+        arms[name] = replace(changed, agent=own_agent, sandbox=changed.sandbox if changed.sandbox != sandbox else None)
     return Resolved(agent, sandbox, arms), found
 
 

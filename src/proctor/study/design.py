@@ -128,6 +128,10 @@ class ArmDesign:
         """Whether it differs from the study in nothing (facts about it aside)."""
         return not (self.prompt or self.skills or self.agent or self.sandbox)
 
+    def instruct(self, instruction: str) -> str:
+        """The task's instruction as this arm's agent is handed it: unchanged, or with the arm's text after it."""
+        return f"{instruction.rstrip()}\n\n{self.prompt.append}" if self.prompt else instruction
+
 
 @dataclass(frozen=True)
 class FrozenTask:

@@ -58,7 +58,7 @@ def load_study(path: Path) -> LoadedStudy:
     """
     file = path / FILE_NAME if path.is_dir() else path
     data = _bytes(file)
-    return _checked(_tables(data, file), file.parent, file, hashlib.sha256(data).hexdigest())
+    return check_tables(_tables(data, file), file.parent, file, hashlib.sha256(data).hexdigest())
 
 
 def single_task_study(
@@ -81,7 +81,7 @@ def single_task_study(
     }
     if sandbox:
         tables["sandbox"] = dict(sandbox)
-    return _checked(tables, where.parent, None, hashlib.sha256(encode(tables)).hexdigest())
+    return check_tables(tables, where.parent, None, hashlib.sha256(encode(tables)).hexdigest())
 
 
 def _bytes(file: Path) -> bytes:
@@ -136,7 +136,8 @@ def _deeper_than(value: object, bound: int) -> bool:
     return any(isinstance(each, dict | list) for each in level)
 
 
-def _checked(tables: dict[str, Any], folder: Path, path: Path | None, sha256: str) -> LoadedStudy:
+def check_tables(tables: dict[str, Any], folder: Path, path: Path | None, sha256: str) -> LoadedStudy:
+    """A study from the tables of its file; `folder` is where relative paths start."""
     try:
         file = StudyFile.model_validate(tables)
     except ValidationError as error:

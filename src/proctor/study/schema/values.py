@@ -32,9 +32,14 @@ class Table(BaseModel):
 
 @dataclass(frozen=True)
 class Form:
-    """What a value looks like, in words."""
+    """What a value looks like: `words` say it in full, `brief` in the reference page where that explains it once.
+
+    `unit` is what a default that was read into a number is written with.
+    """
 
     words: str
+    brief: str | None = None
+    unit: str = ""
 
 
 class Later:
@@ -81,10 +86,10 @@ def _matching(pattern: re.Pattern[str], form: Form, *, secret: bool = False) -> 
     return PlainValidator(check)
 
 
-_NAME_FORM = Form("a name: letters, digits, `.`, `_`, `-`, at most 64, starting with a letter or digit")
+_NAME_FORM = Form("a name: letters, digits, `.`, `_`, `-`, at most 64, starting with a letter or digit", "a name")
 Name = Annotated[str, _matching(NAME, _NAME_FORM), _NAME_FORM]
 
-_TEXT_FORM = Form("a string that is not empty")
+_TEXT_FORM = Form("a string that is not empty", "text")
 
 
 def _filled(value: object) -> str:
@@ -113,7 +118,7 @@ Slice = Annotated[str, _matching(_SLICE, _SLICE_FORM), _SLICE_FORM]
 _ENDPOINT_FORM = Form("solved, reward, reward:<name>, test:<full name>, cost or tokens")
 Endpoint = Annotated[str, _matching(_ENDPOINT, _ENDPOINT_FORM), _ENDPOINT_FORM]
 
-_DURATION_FORM = Form('a duration such as "180s", "10m" or "1h30m"')
+_DURATION_FORM = Form('a duration such as "180s", "10m" or "1h30m"', "a duration", unit="s")
 
 
 def duration(value: object) -> int:
@@ -130,7 +135,7 @@ def duration(value: object) -> int:
 
 Duration = Annotated[int, PlainValidator(duration), _DURATION_FORM]
 
-_SIZE_FORM = Form('a size such as "4 GiB" or "512 MiB"')
+_SIZE_FORM = Form('a size such as "4 GiB" or "512 MiB"', "a size")
 
 
 def size(value: object) -> int:
@@ -147,7 +152,7 @@ def size(value: object) -> int:
 
 Size = Annotated[int, PlainValidator(size), _SIZE_FORM]
 
-_MONEY_FORM = Form('US dollars as a decimal string such as "145.00", not negative')
+_MONEY_FORM = Form('US dollars as a decimal string such as "145.00", not negative', "money")
 
 
 def money(value: object) -> Usd:
@@ -188,7 +193,7 @@ def _command(value: object) -> str | tuple[str, ...]:
 Command = Annotated[str | tuple[str, ...], PlainValidator(_command), _COMMAND_FORM]
 
 _SCALAR_FORM = Form("a string, number or boolean")
-_FREE_FORM = Form("any values but dates, NaN, infinities and integers beyond 2^53")
+_FREE_FORM = Form("any values but dates, NaN, infinities and integers beyond 2^53", "a free table")
 
 
 def _scalar(value: object) -> str | int | float | bool:
