@@ -28,6 +28,7 @@ def set_aside(run: RunFolder, found: Scan) -> list[dict[str, Any]]:
     """
     number = 1 + max((int(p.name) for p in _listed(run.quarantine) if p.name.isdecimal()), default=0)
     folder = run.quarantine / f"{number:04d}"
+    _remove_drafts(run)
     for path, keep in _leftovers(run, found):
         _copy_end(run.disk, path, keep, folder / run.relative(path))
         _cut(run.disk, path, keep)
@@ -36,6 +37,7 @@ def set_aside(run: RunFolder, found: Scan) -> list[dict[str, Any]]:
 
 def cut_off(run: RunFolder, found: Scan) -> None:
     """Remove what no entry names: for a writer that knows it to be its own, never acknowledged. Raises OSError."""
+    _remove_drafts(run)
     for path, keep in _leftovers(run, found):
         _cut(run.disk, path, keep)
 
@@ -64,6 +66,13 @@ def _leftovers(run: RunFolder, found: Scan) -> Iterator[tuple[Path, int]]:
         for blob in _listed(folder):
             if blob.is_file() and run.relative(blob) not in found.blobs:
                 yield blob, 0
+
+
+def _remove_drafts(run: RunFolder) -> None:
+    """Files that were to be put in place whole, and were not."""
+    for folder in [run.checkpoints, *_listed(run.blobs)]:
+        for draft in [path for path in _listed(folder) if path.name.startswith(".")]:
+            run.disk.unlink(draft)
 
 
 def _copy_end(disk: Disk, source: Path, start: int, target: Path) -> None:

@@ -107,7 +107,13 @@ class Context:
             if pattern.fullmatch(name) and self._kept(name):
                 entry = self.tree.find(f"{self.folder}/{name}")
                 if entry is not None:
-                    yield name, entry
+                    yield name, self._inside(entry, where)
+
+    def _inside(self, entry: Entry, where: str) -> Entry:
+        if not entry.path.startswith(os.fsencode(self.folder) + b"/"):
+            message = f"A source is a link that leaves its build context, to {entry.text}."
+            raise Refusal(Reason.TASK_UNSAFE, message, path=where)
+        return entry
 
     def _names(self) -> Iterator[str]:
         prefix = len(os.fsencode(self.folder)) + 1

@@ -232,13 +232,13 @@ def _build(environment: Environment, recipe: Recipe | None, tree: Tree, workdir:
 
 
 def _several_users(environment: Environment, recipe: Recipe | None, user: str | None, tree: Tree) -> list[Refusal]:
-    found = []
-    if other_than_root(user):
-        found.append(f"it runs as {user}")
+    found = [f"it runs as {user}"] if other_than_root(user) else []
     for step in recipe.steps if recipe else ():
         owner = step.chown if isinstance(step, Copy) else step.owner if isinstance(step, Command) else None
         if other_than_root(owner):
-            found.append(f"{recipe.path if recipe else ''} line {step.line} gives files to {owner}")
+            found.append(f"line {step.line} of its Dockerfile gives files to {owner}")
+        if isinstance(step, Folder | Command) and other_than_root(step.user):
+            found.append(f"line {step.line} of its Dockerfile runs as {step.user}")
     if not found:
         return []
     where = str(tree.root / environment.folder)

@@ -17,7 +17,7 @@ from proctor.tasks.recipe import Recipe, read_recipe
 from proctor.tasks.schema import EnvironmentTable, TaskToml
 from proctor.tasks.task import SOLUTION, TESTS, Environment, Task
 from proctor.tasks.toml_reader import read_toml
-from proctor.tasks.tree import Tree, read_tree, shown
+from proctor.tasks.tree import Kind, Tree, read_tree, shown
 
 LATER = {
     "task.md": "BenchFlow task.md",
@@ -30,6 +30,7 @@ _TEXT_CAP = 4 << 20
 _BUILD_CAP = 1 << 18
 _CANARY = re.compile(r"<!--.*canary.*-->|#.*canary.*", re.IGNORECASE)
 _SCHEMA_MAJOR = "1"
+_FOLDERS = ("environment", "tests", "solution", "steps")
 
 
 def later_format(folder: Path) -> str | None:
@@ -52,6 +53,12 @@ def read_task(path: Path) -> Task:
             raise Refusal(Reason.TASK_NOT_FOUND, "The folder holds no task.toml.", path=str(path))
         raise Refusal(Reason.TASK_FORMAT_LATER, f"The format is {later}.", path=str(path), observed=later)
     tree = read_tree(path)
+    for folder in _FOLDERS:
+        entry = tree.entries.get(folder.encode())
+        if entry is not None and entry.kind is not Kind.FOLDER:
+            # a link from environment/ to tests/ would show the tests to the agent
+            message = f"{folder} has to be a folder, not a {entry.kind.name.lower()}."
+            raise Refusal(Reason.TASK_UNSAFE, message, path=str(tree.root / folder))
     data = tree.read("task.toml", _TOML_CAP)
     read = read_toml(data, str(tree.root / "task.toml"))
     _known_schema(read.toml, str(tree.root / "task.toml"))

@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
 from proctor.tasks.dockerfile import Instruction, NotPlain, expand, parse, split_words
 from proctor.tasks.shellrun import FileCommand, MakeFolders, Package, plain_argv, plain_commands
 
@@ -103,7 +105,10 @@ def read_recipe(text: str, path: str) -> Recipe:
         Refusal: TASK_UNREADABLE for what is no Dockerfile at all.
     """
     reader = _Reader()
-    for instruction in parse(text, path):
+    instructions = parse(text, path)
+    if not any(instruction.keyword == "FROM" for instruction in instructions):
+        raise Refusal(Reason.TASK_UNREADABLE, "The Dockerfile has no FROM.", path=path)
+    for instruction in instructions:
         try:
             reader.take(instruction)
         except NotPlain as why:

@@ -1,0 +1,237 @@
+"""Admission: the boundary before which nothing happens.
+
+parse → manifest on disk → probes → all guards → verdict → for an admitted run, entry 0 of the journal → effects
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from proctor.admission.facts import FolderFacts, Request
+from proctor.admission.gather import Gathered, gather
+from proctor.admission.guards import REGISTRY
+from proctor.admission.ready import Ready
+from proctor.core.clock import SystemClock
+from proctor.core.exits import Exit
+from proctor.core.ids import new_run_id
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.core.strictjson import loads
+from proctor.core.tokens import Admitted, seal_admitted, seal_probe
+from proctor.evidence.fold import RunState
+from proctor.evidence.journal import Journal
+from proctor.evidence.keys import OperatorKey
+from proctor.evidence.kinds import FORMAT, Kind
+from proctor.evidence.lock import Lock, opening
+from proctor.evidence.reader import read_entries
+from proctor.evidence.runfolder import ManifestHandle, RunFolder
+from proctor.evidence.scan import scan
+from proctor.sandbox.base import SandboxKind
+from proctor.study import Design, Plan, plan
+
+PROBE_DEADLINE_SEC = 20.0
+MAX_DESIGN_BYTES = 256 * 2**20
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What admission decided. `refusals` is empty iff the run may act; `manifest` is the manifest's final body."""
+
+    refusals: tuple[Refusal, ...]
+    manifest: Mapping[str, Any]
+    gathered: Gathered | None = None
+
+
+@dataclass(frozen=True)
+class Admission:
+    """An admitted run: the token, the open journal, what is ready, and what earlier openings left."""
+
+    token: Admitted
+    run: RunFolder
+    journal: Journal
+    ready: Ready
+    plan: Plan
+    kind: SandboxKind
+    past: RunState
+
+
+def check(request: Request) -> Verdict:
+    """All gates, no effects: what `admit` would say of a new run, with nothing written."""
+    run = RunFolder(request.out)
+    facts = FolderFacts(admitted=run.is_admitted())
+    return _judge(request, gather(request, facts, None, seal_probe(PROBE_DEADLINE_SEC)), _head(request))
+
+
+async def admit(request: Request, key: OperatorKey, *, control: str) -> Admission | Verdict:
+    """Admit a run or a resume, or refuse it with its manifest on disk.
+
+    Args:
+        request: as declared.
+        key: signs the checkpoints.
+        control: path of the control socket, for the lock.
+
+    Returns:
+        The admission, or the verdict that refuses.
+
+    Raises:
+        Refusal: the folder cannot hold a manifest (OUT_UNUSABLE, DISK_FULL, WRITE_FAILED), or the journal could not
+            be opened after the verdict.
+    """
+    run = RunFolder(request.out)
+    resuming = request.command == "resume"
+    if resuming and not run.path.is_dir():
+        raise Refusal(Reason.RUN_NOT_FOUND, "there is no run folder there", path=str(request.out))
+    run.create()
+    lock, locked = _lock(run, control)
+    try:
+        head = _head(request)
+        manifest = run.new_manifest(head)
+        facts, frozen, past = await asyncio.to_thread(_look, run, resuming, locked)
+        if resuming and past is not None:
+            request = request.resumed(_first_request(run, past))
+            head = {**head, "requested": request.as_record()}
+        gathered = await asyncio.to_thread(gather, request, facts, frozen, seal_probe(PROBE_DEADLINE_SEC))
+        verdict = _judge(request, gathered, head)
+        bound = manifest.rewrite(verdict.manifest)
+        if verdict.refusals or lock is None:
+            if lock is not None:
+                lock.release()
+            return verdict
+        assert gathered.design is not None and gathered.ready is not None and gathered.kind is not None
+        design = gathered.design
+        opened = {
+            "manifest": bound.named(),
+            "abandoned": _abandoned(run, past, manifest),
+            "opening": opening(),
+            "key": {"vkey": key.vkey, "fingerprint": key.fingerprint},
+        }
+        if resuming and past is not None:
+            journal = await Journal.reopen(run, lock=lock, key=key, resumed_body=opened)
+        else:
+            journal = await _create(run, lock, key, design, opened)
+    except BaseException:
+        if lock is not None:
+            lock.release()
+        raise
+    token = seal_admitted(
+        run_id=journal.run_id, run_dir=run.path, design_sha256=design.sha256, label=f"proctor-{journal.run_id}"
+    )
+    past = RunState.of(read_entries(run.journal_path, validate=False))
+    return Admission(token, run, journal, gathered.ready, plan(design), gathered.kind, past)
+
+
+async def _create(run: RunFolder, lock: Lock, key: OperatorKey, design: Design, opened: Mapping[str, Any]) -> Journal:
+    run.write_atomic("design.json", design.to_bytes())
+    run_id = new_run_id()
+    first = {
+        **opened,
+        "format": FORMAT,
+        "run_id": run_id,
+        "study": design.study.name,
+        "stage": design.stage.name,
+        "design_sha256": design.sha256,
+        "planned": plan(design).planned,
+    }
+    return await Journal.create(run, lock=lock, key=key, run_id=run_id, first=(Kind.RUN_ADMITTED, first))
+
+
+def _head(request: Request) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "command": request.command,
+        "requested": request.as_record(),
+        "started": SystemClock().utc(),
+        "verdict": "pending",
+        "exit_status": None,
+        "refusals": [],
+        "waivers": {"requested": list(request.waive), "used": []},
+        "probes": {},
+        "design_sha256": None,
+    }
+
+
+def _judge(request: Request, gathered: Gathered, head: Mapping[str, Any]) -> Verdict:
+    refusals = REGISTRY.run(gathered.facts)
+    waived = [refusal for refusal in refusals if refusal.waivable and refusal.reason.id in request.waive]
+    standing = tuple(refusal for refusal in refusals if refusal not in waived)
+    manifest = {
+        **head,
+        "verdict": "refused" if standing else "admitted",
+        "exit_status": int(Exit.REFUSED) if standing else None,
+        "refusals": [refusal.as_record() for refusal in refusals],
+        "waivers": {
+            "requested": list(request.waive),
+            "used": sorted({refusal.reason.id for refusal in waived}),
+        },
+        "probes": dict(gathered.probes),
+        "design_sha256": gathered.design.sha256 if gathered.design else None,
+    }
+    return Verdict(standing, manifest, gathered)
+
+
+def _lock(run: RunFolder, control: str) -> tuple[Lock | None, Refusal | None]:
+    try:
+        return Lock.acquire(run, extra={"control": control}), None
+    except Refusal as refusal:
+        if refusal.reason is not Reason.RUN_LOCKED:
+            raise
+        return None, refusal
+
+
+def _look(run: RunFolder, resuming: bool, locked: Refusal | None) -> tuple[FolderFacts, Design | None, RunState | None]:
+    """The run folder as it is, its frozen design, and its state."""
+    facts = FolderFacts(admitted=run.is_admitted(), locked=locked)
+    if not resuming or not facts.admitted or locked is not None:
+        return facts, None, None
+    try:
+        scan(run)
+        past = RunState.of(read_entries(run.journal_path, validate=False))
+        design = read_design(run)
+        if past.admitted is None or past.admitted["design_sha256"] != design.sha256:
+            raise Refusal(
+                Reason.EVIDENCE_DAMAGED, "design.json is not the design that was admitted", path="design.json"
+            )
+    except Refusal as refusal:
+        return FolderFacts(admitted=True, evidence=refusal), None, None
+    complete = past.finals == plan(design).planned["trials"]
+    closed = past.ended is not None and bool(past.ended["complete"])
+    return FolderFacts(admitted=True, complete=complete and closed), design, past
+
+
+def read_design(run: RunFolder) -> Design:
+    """The frozen design of a run.
+
+    Raises:
+        Refusal: EVIDENCE_UNREADABLE, EVIDENCE_DAMAGED, JSON_INVALID, FORMAT_UNKNOWN.
+    """
+    try:
+        data = run.design_path.read_bytes()
+    except OSError as error:
+        raise Refusal(Reason.EVIDENCE_UNREADABLE, f"the design cannot be read: {error}", path="design.json") from error
+    return Design.from_json(loads(data, max_bytes=MAX_DESIGN_BYTES, path="design.json"), path="design.json")
+
+
+def _first_request(run: RunFolder, past: RunState) -> Mapping[str, Any]:
+    """What the invocation that admitted the run had declared."""
+    assert past.admitted is not None
+    bound = past.admitted["manifest"]["path"]
+    for manifest in run.manifests():
+        if manifest.file.path == bound and manifest.body is not None:
+            requested = manifest.body.get("requested")
+            return requested if isinstance(requested, dict) else {}
+    return {}
+
+
+def _abandoned(run: RunFolder, past: RunState | None, own: ManifestHandle) -> list[dict[str, str]]:
+    """Manifests of invocations that died between their first write and their entry."""
+    bound = past.bound if past is not None else {}
+    return [
+        manifest.file.named()
+        for manifest in run.manifests()
+        if manifest.file.path != own.path
+        and manifest.file.path not in bound
+        and (manifest.body is None or manifest.body.get("verdict") != "refused")
+    ]

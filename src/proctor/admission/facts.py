@@ -1,0 +1,124 @@
+"""Everything that the guards look at, frozen: gathered before, judged without touching the world."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from proctor.admission.provenance import GitFacts
+from proctor.core.refusal import Refusal
+from proctor.sandbox.base import Availability
+
+
+@dataclass(frozen=True)
+class Request:
+    """An invocation as declared. `study` is a study file or folder; `task` is the short form without one.
+
+    `settings` and `sandbox` are further keys of `[agent]` and `[sandbox]` for the short form. `out` is the run folder.
+    """
+
+    command: str
+    out: Path
+    study: Path | None = None
+    task: Path | None = None
+    agent: str | None = None
+    stage: str | None = None
+    limit: int | None = None
+    models: tuple[str, ...] = ()
+    arms: tuple[str, ...] = ()
+    jobs: int | None = None
+    waive: tuple[str, ...] = ()
+    keep: bool = False
+    prepare_only: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    sandbox: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def source(self) -> Path | None:
+        """The study or the task."""
+        return self.study or self.task
+
+    def as_record(self) -> dict[str, Any]:
+        """For the manifest: the declared selection, with paths relative to the run folder."""
+        return {
+            "study": self._relative(self.study),
+            "task": self._relative(self.task),
+            "agent": self.agent,
+            "stage": self.stage,
+            "limit": self.limit,
+            "models": list(self.models),
+            "arms": list(self.arms),
+            "jobs": self.jobs,
+            "waive": list(self.waive),
+            "keep": self.keep,
+            "prepare_only": self.prepare_only,
+            "settings": dict(self.settings),
+            "sandbox": dict(self.sandbox),
+        }
+
+    def _relative(self, path: Path | None) -> str | None:
+        return None if path is None else Path(os.path.relpath(path.absolute(), self.out.absolute())).as_posix()
+
+    def resumed(self, record: Mapping[str, Any]) -> Request:
+        """This invocation with the selection that an earlier one of the same run declared."""
+        named = {key: None if record.get(key) is None else self.out / str(record[key]) for key in ("study", "task")}
+        return replace(
+            self,
+            study=self.study or named["study"],
+            task=None if self.study else named["task"],
+            agent=record.get("agent"),
+            stage=record.get("stage"),
+            limit=record.get("limit"),
+            models=tuple(record.get("models", ())),
+            arms=tuple(record.get("arms", ())),
+            settings=dict(record.get("settings", {})),
+            sandbox=dict(record.get("sandbox", {})),
+        )
+
+
+@dataclass(frozen=True)
+class FolderFacts:
+    """The run folder before this invocation. `complete` is None where the journal was not read."""
+
+    admitted: bool = False
+    problem: Refusal | None = None
+    locked: Refusal | None = None
+    evidence: Refusal | None = None
+    complete: bool | None = None
+
+
+@dataclass(frozen=True)
+class Component:
+    """Something that the design depends on: its version here, and the range that this proctor was made for."""
+
+    name: str
+    version: str | None
+    at_least: tuple[int, ...]
+    below: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts of one invocation.
+
+    `study`, `tasks` and `agents` hold the problems that reading them found; `obstacles` what stops a selected task on
+    the sandbox that is there; `changed` the frozen fields that differ on a resume: (field, was, is).
+    """
+
+    request: Request
+    folder: FolderFacts = FolderFacts()
+    study: tuple[Refusal, ...] = ()
+    tasks: tuple[Refusal, ...] = ()
+    agents: tuple[Refusal, ...] = ()
+    obstacles: tuple[Refusal, ...] = ()
+    selected: int | None = None
+    sandbox: Availability | None = None
+    required_limits: frozenset[str] = frozenset()
+    network: str | None = None
+    git: GitFacts | None = None
+    components: tuple[Component, ...] = ()
+    changed: tuple[tuple[str, Any, Any], ...] = ()
+    changed_tasks: tuple[str, ...] = field(default=())

@@ -1,0 +1,267 @@
+"""Gathers the facts of an invocation: the study, its tasks, the machine. Read-only; everything is read once.
+
+Nothing here decides. A problem that is met is a fact for a guard, and what depends on it is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from proctor.admission.facts import Component, Facts, FolderFacts, Request
+from proctor.admission.provenance import git_facts, versions
+from proctor.admission.ready import Ready
+from proctor.agents.base import Agent, make_agent
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.core.tokens import Probe
+from proctor.sandbox.base import Availability, SandboxKind, Tier
+from proctor.study import (
+    Design,
+    FrozenTask,
+    LoadedStudy,
+    SandboxDesign,
+    Selection,
+    diff_designs,
+    freeze,
+    load_study,
+    single_task_study,
+)
+from proctor.tasks.discover import discover
+from proctor.tasks.harbor import read_task
+from proctor.tasks.plan import TaskPlan, environment_plan, obstacles
+from proctor.tasks.roots import RootFacts, read_root
+from proctor.tasks.select import duplicates, select
+from proctor.tasks.task import Task
+from proctor.tasks.world import World
+
+SANDBOXES = "proctor.sandboxes"
+_TASK_DIGEST = re.compile(r"tasks\[(.*)\]\.sha256")
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Facts for the guards, the probes for the manifest, and what is ready if the guards agree."""
+
+    facts: Facts
+    probes: Mapping[str, Any]
+    design: Design | None = None
+    ready: Ready | None = None
+    kind: SandboxKind | None = None
+
+
+@dataclass
+class _Found:
+    """What was found so far."""
+
+    study: list[Refusal] = field(default_factory=list)
+    tasks: list[Refusal] = field(default_factory=list)
+    agents: list[Refusal] = field(default_factory=list)
+    obstacles: list[Refusal] = field(default_factory=list)
+
+
+def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: Probe) -> Gathered:
+    """Look at everything that the guards want to know. `frozen` is the run's design, for a resume."""
+    found = _Found()
+    facts = Facts(request, folder)
+    probes: dict[str, Any] = {"versions": versions()}
+    loaded = _load(request, found)
+    if loaded is None:
+        return Gathered(replace(facts, study=tuple(found.study)), probes)
+    git = git_facts(loaded.folder.absolute(), [request.out.absolute(), loaded.folder.absolute() / "runs"], probe)
+    probes["git"] = git.as_record()
+    facts = replace(facts, git=git)
+    if loaded.file is None or loaded.refusals:
+        return Gathered(replace(facts, study=tuple(found.study)), probes)
+    stage = request.stage or next(iter(loaded.file.stages))
+    tasks = _tasks(loaded, stage, found)
+    design = _freeze(loaded, stage, tasks, request, found)
+    kind = sandbox_kind(loaded.file.sandbox.kind)
+    available = kind.probe(probe)
+    probes["sandbox"] = _sandbox_record(available)
+    facts = replace(
+        facts,
+        selected=len(tasks),
+        sandbox=available,
+        network=loaded.file.sandbox.network.value,
+        components=_components(available),
+    )
+    ready = None
+    if design is not None:
+        facts = replace(facts, **_changes(frozen, design))
+        agents = _agents(design, loaded.folder, found)
+        selected = {task.name: tasks[task.name] for task in design.tasks}
+        plans = _plans(design, selected, loaded.folder, available, found)
+        ready = Ready(design, loaded.folder.absolute(), selected, plans, agents, _hidden(request, loaded), request.keep)
+        if len(plans) == len(selected) * len(design.arms):
+            probes["tasks"] = ready.tasks_record()
+    facts = replace(
+        facts,
+        study=tuple(found.study),
+        tasks=tuple(found.tasks),
+        agents=tuple(found.agents),
+        obstacles=tuple(found.obstacles),
+    )
+    return Gathered(facts, probes, design, ready, kind)
+
+
+def sandbox_kind(name: str) -> SandboxKind:
+    """The kind of that name; `auto` takes the namespace sandbox. The study's schema knows the names."""
+    wanted = "namespace" if name == "auto" else name
+    (point,) = entry_points(group=SANDBOXES, name=wanted)
+    kind: SandboxKind = point.load()()
+    return kind
+
+
+def _load(request: Request, found: _Found) -> LoadedStudy | None:
+    try:
+        if request.study is not None:
+            loaded = load_study(request.study)
+        elif request.task is not None:
+            loaded = single_task_study(request.task, request.agent or "oracle", request.settings, request.sandbox)
+        else:
+            raise Refusal(Reason.STUDY_NOT_FOUND, "the run does not say which study it is of")
+    except Refusal as refusal:
+        found.study.append(refusal)
+        return None
+    found.study.extend(loaded.refusals)
+    return loaded
+
+
+def _tasks(loaded: LoadedStudy, stage: str, found: _Found) -> dict[str, Task]:
+    file = loaded.file
+    if file is None or file.tasks.path is None:
+        return {}
+    tasks: list[Task] = []
+    for candidate in discover([loaded.folder / file.tasks.path]):
+        if candidate.refusal is not None:
+            found.tasks.append(candidate.refusal)
+            continue
+        try:
+            tasks.append(read_task(candidate.path))
+        except Refusal as refusal:
+            found.tasks.append(refusal)
+    table, own = file.tasks, file.stages.get(stage)
+    try:
+        chosen = select(tasks, include=table.include, ids=table.ids, where=table.where, slice_=table.slice)
+    except Refusal as refusal:
+        found.tasks.append(refusal)
+        return {}
+    if own is not None:
+        chosen = select(chosen, include=own.include or ("*",), where=own.where)
+    found.tasks.extend(duplicates(chosen))
+    return {task.name: task for task in chosen}
+
+
+def _freeze(
+    loaded: LoadedStudy, stage: str, tasks: Mapping[str, Task], request: Request, found: _Found
+) -> Design | None:
+    base = loaded.folder.absolute()
+    frozen = [
+        FrozenTask(task.name, task.digest, task.format, Path(os.path.relpath(task.path, base)).as_posix())
+        for task in tasks.values()
+    ]
+    if not frozen:
+        return None
+    design, refusals = freeze(loaded, stage, frozen, Selection(request.limit, request.arms, request.models))
+    for refusal in refusals:
+        (found.tasks if refusal.reason is Reason.TASK_DUPLICATE else found.study).append(refusal)
+    return design
+
+
+def _agents(design: Design, base: Path, found: _Found) -> dict[str, Agent]:
+    agents: dict[str, Agent] = {}
+    for arm in design.arms:
+        own = design.agent_of(arm.name)
+        try:
+            agents[arm.name] = make_agent(own.name, own.settings, base)
+        except Refusal as refusal:
+            found.agents.append(refusal)
+    return agents
+
+
+def _plans(
+    design: Design, tasks: Mapping[str, Task], base: Path, available: Availability, found: _Found
+) -> dict[tuple[str, str], TaskPlan]:
+    plans: dict[tuple[str, str], TaskPlan] = {}
+    roots: dict[Path | None, RootFacts] = {}
+    for arm in design.arms:
+        if arm.sandbox is None and plans:
+            shared = next((other for other in design.arms if other.sandbox is None), arm)
+            if shared is not arm:
+                plans |= {(task, arm.name): plans[task, shared.name] for task in tasks if (task, shared.name) in plans}
+                continue
+        try:
+            world = _world(design.sandbox_of(arm.name), design.agent_of(arm.name).name, base, available, roots)
+        except Refusal as refusal:
+            found.obstacles.append(refusal)
+            continue
+        for name, task in tasks.items():
+            in_the_way = obstacles(task, world)
+            found.obstacles.extend(in_the_way)
+            if not in_the_way:
+                plans[name, arm.name] = environment_plan(task, world)
+    return plans
+
+
+def _world(
+    sandbox: SandboxDesign, agent: str, base: Path, available: Availability, roots: dict[Path | None, RootFacts]
+) -> World:
+    def root(written: str | None) -> RootFacts:
+        path = None if written is None else (base / written).absolute()
+        if path not in roots:
+            roots[path] = read_root(path)
+        return roots[path]
+
+    return World(
+        sandbox=available.kind,
+        builds_images=available.capabilities.builds_images,
+        many_users=available.capabilities.many_users,
+        networks=frozenset(network.value for network in available.capabilities.networks),
+        network=sandbox.network,
+        default_root=root(sandbox.rootfs),
+        substitutes={image: root(written) for image, written in sandbox.substitute.items()},
+        host_env=dict(os.environ),
+        agent=agent,
+    )
+
+
+def _changes(frozen: Design | None, design: Design) -> dict[str, Any]:
+    if frozen is None:
+        return {}
+    changes = [(each.field, each.was, each.now) for each in diff_designs(frozen, design)]
+    matches = [_TASK_DIGEST.fullmatch(name) for name, _, _ in changes]
+    return {
+        "changed": tuple(change for change, match in zip(changes, matches, strict=True) if match is None),
+        "changed_tasks": tuple(match[1] for match in matches if match is not None),
+    }
+
+
+def _hidden(request: Request, loaded: LoadedStudy) -> tuple[Path, ...]:
+    home = Path.home()
+    paths = (request.out.absolute(), loaded.folder.absolute(), Path(__file__).resolve().parents[1], home)
+    return tuple(dict.fromkeys(path.resolve() for path in paths if path.exists()))
+
+
+def _components(available: Availability) -> tuple[Component, ...]:
+    bwrap = available.facts.get("bwrap")
+    return (Component("bubblewrap", bwrap, (0, 11), (1,)),) if isinstance(bwrap, str) else ()
+
+
+def _sandbox_record(available: Availability) -> dict[str, Any]:
+    capabilities = available.capabilities
+    return {
+        "kind": available.kind,
+        "available": available.available,
+        "tier": available.tier.value,
+        "networks": sorted(network.value for network in capabilities.networks),
+        "limits": sorted(capabilities.limits),
+        "many_users": available.tier is Tier.PRIVILEGED,
+        "notes": list(available.notes),
+        "facts": dict(available.facts),
+    }

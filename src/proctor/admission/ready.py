@@ -1,0 +1,43 @@
+"""What admission made ready for the runner: the frozen design with everything that it names, read once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proctor.agents.base import Agent
+from proctor.study.design import Design
+from proctor.tasks.plan import TaskPlan
+from proctor.tasks.task import Task
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A design, its tasks by name, their plans by (task, arm), its agents by arm.
+
+    `base` is the study's folder; `hidden` are host paths that no sandbox may show; `keep` leaves worlds standing.
+    """
+
+    design: Design
+    base: Path
+    tasks: Mapping[str, Task]
+    plans: Mapping[tuple[str, str], TaskPlan]
+    agents: Mapping[str, Agent]
+    hidden: tuple[Path, ...]
+    keep: bool = False
+
+    def tasks_record(self) -> dict[str, Any]:
+        """For the manifest: what stands in for images, and what a reader should know of the tasks."""
+        first = {task: plan for (task, _), plan in reversed(list(self.plans.items()))}
+        return {
+            name: {
+                "sha256": self.tasks[name].digest,
+                "base_substituted": plan.main.base_substituted and dict(plan.main.base_substituted),
+                "unknown_keys": [key.name for key in self.tasks[name].unknown_keys],
+                "notes": [*self.tasks[name].notes, *self.tasks[name].migrated, *plan.notes],
+                "host_variables": list(plan.host_variables),
+            }
+            for name, plan in sorted(first.items())
+        }

@@ -1,0 +1,77 @@
+"""proctor run: a study, or one task."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from proctor.cli.common import json_option, print_json, print_refusals, say
+
+if TYPE_CHECKING:
+    from proctor.runner.session import Finished
+
+
+@click.command()
+@click.argument("study", type=click.Path(path_type=Path), required=False)
+@click.option("--task", type=click.Path(path_type=Path), help="One task folder instead of a study.")
+@click.option("--agent", help="With --task: the agent (oracle, nop, command, or an installed one).")
+@click.option("--command", "program", help="With --task --agent command: the program, run by sh -c.")
+@click.option("--rootfs", type=click.Path(path_type=Path), help="With --task: a root folder instead of the host's.")
+@click.option("--substitute", multiple=True, metavar="IMAGE=ROOT", help="With --task: a root that stands in for IMAGE.")
+@click.option("--stage", help="Run this stage only.")
+@click.option("--out", type=click.Path(path_type=Path), help="The run folder (default: runs/<study>/<stage>).")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N tasks, by name.")
+@click.option("--model", "models", multiple=True, help="Only this model of the stage.")
+@click.option("--arm", "arms", multiple=True, help="Only this arm of the stage.")
+@click.option("-j", "--jobs", type=click.IntRange(min=1, max=1024), metavar="N", help="Attempts at once.")
+@click.option("--waive", multiple=True, metavar="REASON", help="Go on although this reason refuses; recorded.")
+@click.option("--prepare-only", is_flag=True, help="Admit and freeze, run nothing; `resume` starts it.")
+@click.option("--keep", is_flag=True, help="Keep the worlds of attempts for `proctor shell`.")
+@click.option("--yes", is_flag=True, help="Do not ask before spending (nothing is priced in this version).")
+@click.option("--quiet", is_flag=True, help="No progress.")
+@json_option
+def run(study: Path | None, task: Path | None, as_json: bool, quiet: bool, **options: Any) -> int:
+    """Run STUDY (a study.toml or its folder), or one task with --task."""
+    if (study is None) == (task is None):
+        raise click.UsageError("name a study, or a task with --task")
+    del options["yes"]
+    if study is not None:
+        given = [name for name in ("agent", "program", "rootfs", "substitute") if options[name]]
+        if given:
+            raise click.UsageError("--agent, --command, --rootfs and --substitute go with --task")
+    from proctor.runner.launch import Launch, launch
+
+    how = Launch(command="run", study=study, task=task, **options)
+    finished = launch(how, quiet=quiet, say=say)
+    return report(finished, as_json=as_json)
+
+
+def report(finished: list[Finished], *, as_json: bool) -> int:
+    """Print how each stage ended; returns the exit status of the last."""
+    from proctor.core.exits import Exit
+
+    if as_json:
+        print_json([record(each) for each in finished])
+    for each in finished:
+        if each.refusals:
+            print_refusals(each.refusals)
+            say(f"the record of the refusal is in {each.run}/manifests")
+        elif not as_json:
+            from proctor.report.summary import print_end
+
+            print_end(each.run, int(each.exit), each.reason, each.message)
+    return int(finished[-1].exit) if finished else int(Exit.REFUSED)
+
+
+def record(finished: Finished) -> dict[str, Any]:
+    """One stage's end as JSON."""
+    return {
+        "run": str(finished.run),
+        "exit_status": int(finished.exit),
+        "reason": finished.reason.id if finished.reason else None,
+        "message": finished.message,
+        "totals": dict(finished.totals) if finished.totals else None,
+        "refusals": [refusal.as_record() for refusal in finished.refusals],
+    }

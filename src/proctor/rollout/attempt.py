@@ -1,0 +1,245 @@
+"""One attempt, from start to close: the page to read first.
+
+    start → env-ready → agent → pre-verify → verify → post-verify → close
+
+Every step is on the record before the next one acts. Whatever happens on the way (a deadline, a broken sandbox, an
+abort), the attempt gets exactly one end, its worlds are gone, and what it left is digested.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import traceback
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+from proctor.core.clock import Clock
+from proctor.core.reasons import Family, Reason
+from proctor.core.refusal import Refusal
+from proctor.core.tokens import Admitted
+from proctor.evidence.journal import Journal
+from proctor.evidence.kinds import Kind
+from proctor.evidence.runfolder import RunFolder
+from proctor.grading.grade import Assurance, Grade
+from proctor.rollout import verdict, worlds
+from proctor.rollout.derived import attempt_record
+from proctor.rollout.job import Boundary, Job, Outcome, Result
+from proctor.rollout.record import Record
+from proctor.sandbox.base import Ended, Sandbox, SandboxKind, Snapshot
+
+# an agent without a deadline of its own still ends: nothing waits for ever
+NO_DEADLINE_SEC = 7 * 24 * 3600.0
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What attempts act with."""
+
+    admitted: Admitted
+    kind: SandboxKind
+    journal: Journal
+    run: RunFolder
+    clock: Clock
+    on_phase: Callable[[str, str], None]
+
+
+async def run_attempt(job: Job, tools: Tools) -> Result:
+    """Run one attempt to its end, whatever that is.
+
+    Raises:
+        Refusal: the record could not be written (family EVIDENCE or RUN): then nothing may go on.
+        asyncio.CancelledError: after the interrupted attempt was put on the record.
+    """
+    attempt = Attempt(job, tools)
+    await attempt.admit()
+    result = Result(Outcome.INFRASTRUCTURE, None, Reason.INTERNAL_ERROR)
+    try:
+        async with attempt.agent_world() as world:
+            await attempt.env_ready(world)
+            await attempt.agent(world)
+            before = await attempt.pre_verify(world)
+        async with attempt.verifier_world(before) as world:
+            await attempt.verify(world)
+        await attempt.post_verify()
+        result = attempt.result(Outcome.COMPLETED)
+    except asyncio.CancelledError:
+        result = attempt.result(Outcome.INTERRUPTED, Reason.INTERRUPTED)
+        raise
+    except Refusal as refusal:
+        if refusal.reason.family in (Family.EVIDENCE, Family.RUN):
+            raise
+        result = attempt.result(Outcome.INFRASTRUCTURE, refusal.reason, str(refusal))
+    except (Exception, SystemExit) as fault:
+        # the boundary of an attempt: a fault of ours ends this attempt, on the record, and not the run
+        traceback.print_exc()
+        result = attempt.result(Outcome.INFRASTRUCTURE, Reason.INTERNAL_ERROR, f"{type(fault).__name__}: {fault}")
+    finally:
+        await worlds.finish(attempt.close(result))
+    return result
+
+
+class Attempt:
+    """The steps of one attempt, and what they found."""
+
+    def __init__(self, job: Job, tools: Tools) -> None:
+        self.job = job
+        self.tools = tools
+        self.record = Record(tools.journal, tools.run, job.attempt, job.folder)
+        self.grade: Grade | None = None
+        self.exception: Reason | None = None
+        self._timing: dict[str, int] = {}
+        self._since = tools.clock.mono_ns()
+
+    async def admit(self) -> None:
+        """On the record, durably, before anything acts."""
+        job = self.job
+        await self.record.add(
+            Kind.ATTEMPT_ADMITTED,
+            trial=job.trial,
+            number=job.number,
+            block=job.block,
+            task=job.task,
+            model=job.model,
+            arm=job.arm,
+            epoch=job.epoch,
+            folder=job.folder,
+            supersedes=job.supersedes,
+            replaces=job.replaces,
+        )
+        await self.record.open()
+        self._phase("start")
+
+    @contextlib.asynccontextmanager
+    async def agent_world(self) -> AsyncIterator[Sandbox]:
+        """The world that the agent acts in; gone afterwards, but for what was captured."""
+        async with worlds.running(worlds.start(self.job, self.job.world, "agent", self.tools)) as world:
+            worlds.note(self.record, "agent", world, self.job.world, from_snapshot=False)
+            yield world
+
+    async def env_ready(self, world: Sandbox) -> None:
+        """Fill the world with what the task's environment says, and see that it is well."""
+        await worlds.furnish(world, self.job.world, self.record.folder)
+        await self._reached(Boundary.ENV_READY)
+
+    async def agent(self, world: Sandbox) -> None:
+        """Let the agent work until it is done or its deadline comes."""
+        job, output = self.job, self.record.folder / "agent"
+        output.mkdir()
+        self.record.post(
+            Kind.AGENT_STARTED,
+            {"instruction": job.instruction.encode()},
+            agent=job.agent.name,
+            version=job.agent.version().as_record(),
+            settings=dict(job.settings),
+            skills=[{"name": pack.name, "sha256": pack.sha256} for pack in job.skills],
+            timeout_sec=job.agent_timeout_sec,
+        )
+        await worlds.put_skills(world, job.skills)
+        ended = await job.agent.act(worlds.turn(job, world, output, job.agent_timeout_sec or NO_DEADLINE_SEC))
+        self.exception = _exception(ended)
+        self.record.post(
+            Kind.AGENT_ENDED,
+            exception=self.exception.id if self.exception else None,
+            ended=worlds.as_record(ended),
+            duration_ns=ended.duration_ns,
+        )
+        if ended.start_error is not None:
+            raise Refusal(Reason.AGENT_START_FAILED, f"the agent could not be started: {ended.start_error}")
+        self._phase("agent")
+
+    async def pre_verify(self, world: Sandbox) -> Snapshot | None:
+        """End what the agent left running, bring out what it wrote, and freeze the world as it stands."""
+        await world.kill_all()
+        await worlds.fetch_logs(world, self.job, self.record.folder)
+        await self.record.file_all("source")
+        await self._reached(Boundary.PRE_VERIFY)
+        return await world.capture() if self.job.separate is None else None
+
+    @contextlib.asynccontextmanager
+    async def verifier_world(self, before: Snapshot | None) -> AsyncIterator[Sandbox]:
+        """A world that the agent never acted in: a fork of the captured one, or the verifier's own."""
+        job, tools = self.job, self.tools
+        plan = job.separate or job.world
+        try:
+            if before is not None:
+                coming = worlds.fork(job, before, tools)
+            else:
+                coming = worlds.start(job, plan, "verifier", tools)
+            async with worlds.running(coming) as world:
+                worlds.note(self.record, "verifier", world, plan, from_snapshot=before is not None)
+                yield world
+        finally:
+            if before is not None and not job.keep:
+                tools.kind.release(before, tools.admitted)
+
+    async def verify(self, world: Sandbox) -> None:
+        """Bring the tests in, run them where the agent cannot act, and read the verdict from a cleared path."""
+        job, output = self.job, self.record.folder / "verifier"
+        output.mkdir()
+        if job.separate is not None:
+            await worlds.furnish(world, job.separate, self.record.folder)
+            await worlds.put_artifacts(world, job, self.record.folder)
+        ended = await verdict.run_tests(world, job, output)
+        self.record.post(
+            Kind.VERIFIER_ENDED,
+            assurance=Assurance.ISOLATED.value,
+            ended=worlds.as_record(ended),
+            duration_ns=ended.duration_ns,
+        )
+        self.grade, tests = await asyncio.to_thread(verdict.read, output, ended, job)
+        await self.record.write("tests.json", tests)
+
+    async def post_verify(self) -> None:
+        """The grade, on the record."""
+        await self.record.file_all("source")
+        graded = verdict.as_entry(self.grade) if self.grade else None
+        if graded is not None:
+            self.record.post(Kind.ATTEMPT_GRADED, **graded)
+        await self._reached(Boundary.POST_VERIFY)
+
+    def result(self, outcome: Outcome, exception: Reason | None = None, message: str | None = None) -> Result:
+        """What this attempt came to."""
+        self._phase("close")
+        return Result(outcome, self.grade, exception or self.exception, message, dict(self._timing))
+
+    async def close(self, result: Result) -> None:
+        """Digest what is left, write what people open, and end the attempt."""
+        job, record = self.job, self.record
+        ended = {
+            "outcome": result.outcome.value,
+            "exception": result.exception.id if result.exception else None,
+            "message": result.message,
+            "timing": dict(result.timing),
+        }
+        if record.folder.is_dir():
+            await record.file_all("source")
+            await record.write("attempt.json", attempt_record(record.said, ended))
+            await record.file_all("derived")
+        await record.settle()
+        await record.add(Kind.ATTEMPT_ENDED, **ended)
+        worlds.clear_scratch(job, self.tools)
+
+    async def _reached(self, boundary: Boundary) -> None:
+        self.record.post(Kind.ATTEMPT_BOUNDARY, boundary=boundary.value)
+        self._phase(boundary.value)
+
+    def _phase(self, name: str) -> None:
+        now = self.tools.clock.mono_ns()
+        self._timing[name] = now - self._since
+        self._since = now
+        self.tools.on_phase(self.job.label, name)
+
+
+def _exception(ended: Ended) -> Reason | None:
+    if ended.start_error is not None:
+        return Reason.AGENT_START_FAILED
+    if ended.timed_out:
+        return Reason.AGENT_TIMEOUT
+    if ended.signal is not None or ended.limit_hit is not None:
+        return Reason.AGENT_KILLED
+    if ended.exit_code != 0:
+        return Reason.AGENT_ERROR
+    if ended.output_dropped:
+        return Reason.AGENT_OUTPUT_CAPPED
+    return None

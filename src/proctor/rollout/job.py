@@ -1,0 +1,145 @@
+"""What one attempt is: everything that was decided before it, frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from proctor.agents.base import Agent, SkillPack, Solution
+from proctor.core.reasons import Reason
+from proctor.grading.grade import Grade
+from proctor.grading.solved import DuplicateTests, SolvedRule
+from proctor.sandbox.base import Limits, Network, PutItem
+
+
+class Boundary(StrEnum):
+    """Named points of a rollout, in order."""
+
+    ENV_READY = "env-ready"
+    PRE_VERIFY = "pre-verify"
+    POST_VERIFY = "post-verify"
+
+
+class Outcome(StrEnum):
+    """How an attempt ended. `interrupted` and `lost` attempts are superseded, never final."""
+
+    COMPLETED = "completed"
+    INFRASTRUCTURE = "infrastructure"
+    INTERRUPTED = "interrupted"
+    LOST = "lost"
+
+
+@dataclass(frozen=True)
+class Healthcheck:
+    """A command that must succeed before the world counts as ready; times in seconds."""
+
+    command: str
+    interval_sec: float
+    timeout_sec: float
+    retries: int
+    start_period_sec: float = 0.0
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command of a world's making, or one that gathers artifacts. `user` None is root."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    user: str | None
+    timeout_sec: float
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """What travels out of the agent's world: a path inside, where it lands, and glob patterns left out of it."""
+
+    source: str
+    destination: str
+    exclude: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class World:
+    """One sandbox to be: its root, what is done to it in order before it is ready, and how commands run in it."""
+
+    root: Path | None
+    substituted: Mapping[str, Any] | None
+    workdir: str
+    env: Mapping[str, str]
+    user: str | None
+    steps: tuple[PutItem | Command, ...]
+    limits: Limits
+    network: Network
+    healthcheck: Healthcheck | None = None
+
+
+@dataclass(frozen=True)
+class Tests:
+    """The task's tests: a host folder (None where the verifier's own world brings them), its script, how it runs."""
+
+    folder: Path | None
+    script: str
+    env: Mapping[str, str]
+    user: str | None
+    timeout_sec: float
+    network: Network
+
+
+@dataclass(frozen=True)
+class Job:
+    """One attempt at one trial.
+
+    `separate` is the verifier's own world, into which only `artifacts` travel; None means a fork of the agent's
+    world as it stood at pre-verify.
+    """
+
+    attempt: str
+    trial: str
+    number: int
+    block: int
+    task: str
+    task_sha256: str
+    model: str | None
+    arm: str
+    epoch: int
+    folder: str
+    world: World
+    separate: World | None
+    agent: Agent
+    settings: Mapping[str, Any]
+    instruction: str
+    skills: tuple[SkillPack, ...]
+    solution: Solution | None
+    agent_user: str | None
+    agent_timeout_sec: float | None
+    tests: Tests
+    artifacts: tuple[Artifact, ...]
+    collect: tuple[Command, ...]
+    rule: SolvedRule
+    duplicate_tests: DuplicateTests
+    hidden: tuple[Path, ...]
+    supersedes: str | None = None
+    replaces: str | None = None
+    keep: bool = False
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        model = f"{self.model} · " if self.model else ""
+        retry = f" (attempt {self.number})" if self.number else ""
+        return f"{self.task} · {model}{self.arm} · {self.epoch}{retry}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an attempt came to. `exception` stands beside the grade: a timed-out attempt that was graded is graded."""
+
+    outcome: Outcome
+    grade: Grade | None
+    exception: Reason | None = None
+    message: str | None = None
+    timing: Mapping[str, int] = field(default_factory=dict)

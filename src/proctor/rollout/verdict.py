@@ -1,0 +1,71 @@
+"""The verdict: tests brought in, run, and what they wrote read back as a grade."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import Any
+
+from proctor.agents.oracle import RUN_SCRIPT
+from proctor.grading.files import MAX_REPORT_BYTES, Absent, Content, NotAFile, TooLarge, VerdictFile, VerdictFiles
+from proctor.grading.grade import Assurance, Grade, VerifierOutcome, grade
+from proctor.grading.join import per_test_record
+from proctor.grading.verdicts import read_verdicts
+from proctor.rollout.job import Job
+from proctor.rollout.worlds import OPEN, fetch_flat
+from proctor.sandbox.base import Ended, Exec, PutItem, Sandbox
+
+VERDICT_PATH = "/logs/verifier"
+
+
+async def run_tests(world: Sandbox, job: Job, output: Path) -> Ended:
+    """Clear the verdict path, bring the tests in, run them, and bring the verdict out below `output`."""
+    tests, plan = job.tests, job.separate or job.world
+    items = [PutItem(VERDICT_PATH, mode=OPEN, fresh=True)]
+    if tests.folder is not None:
+        items.append(PutItem("/tests", source=tests.folder, fresh=True))
+    await world.put(items)
+    ended = await world.exec(
+        Exec(
+            ("sh", "-c", RUN_SCRIPT, "sh", f"/tests/{tests.script}"),
+            stdout=output / "test-stdout.txt",
+            cwd=plan.workdir,
+            env={**plan.env, **tests.env},
+            user=tests.user,
+            deadline_sec=tests.timeout_sec,
+        )
+    )
+    await fetch_flat(world, VERDICT_PATH, output)
+    return ended
+
+
+def read(output: Path, ended: Ended, job: Job) -> tuple[Grade, Any]:
+    """The grade, and the content of `tests.json`."""
+    files = VerdictFiles(
+        reward_txt=_file(output / "reward.txt"),
+        reward_json=_file(output / "reward.json"),
+        ctrf=_file(output / "ctrf.json"),
+        junit=_file(output / "junit.xml"),
+    )
+    verdicts = read_verdicts(files)
+    outcome = VerifierOutcome(ended.exit_code, ended.signal, ended.timed_out, ended.start_error)
+    graded = grade(verdicts, outcome, rule=job.rule, duplicate_tests=job.duplicate_tests, assurance=Assurance.ISOLATED)
+    return graded, per_test_record(verdicts)
+
+
+def _file(path: Path) -> VerdictFile:
+    try:
+        seen = path.lstat()
+    except FileNotFoundError:
+        return Absent()
+    if not stat.S_ISREG(seen.st_mode):
+        return NotAFile("a special file")
+    if seen.st_size > MAX_REPORT_BYTES:
+        return TooLarge(seen.st_size)
+    return Content(path.read_bytes())
+
+
+def as_entry(graded: Grade) -> dict[str, Any]:
+    """The body of `attempt.graded`."""
+    record = graded.as_record()
+    return {"grade": record.pop("state"), **record}

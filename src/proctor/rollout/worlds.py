@@ -1,0 +1,250 @@
+"""An attempt's worlds: started, filled, emptied of what must be kept, and gone on every path."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shlex
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pathspec import PathSpec
+
+from proctor.agents.base import SkillPack, Turn
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.evidence.kinds import Kind
+from proctor.rollout.job import Artifact, Command, Healthcheck, Job, World
+from proctor.rollout.record import Record
+from proctor.sandbox.base import Ended, Exec, Network, PutItem, Sandbox, SandboxSpec, Snapshot
+
+if TYPE_CHECKING:
+    from proctor.rollout.attempt import Tools
+
+T = TypeVar("T")
+
+LOGS = ("/logs/verifier", "/logs/agent", "/logs/artifacts")
+OPEN = 0o777
+# what an agent may leave for people; a flood is cut, and said
+LOG_BYTES = 64 * 2**20
+LOG_FILES = 2_000
+
+
+async def finish(work: Coroutine[Any, Any, T]) -> T:
+    """Do this to its end even if cancelled meanwhile; the cancellation is raised afterwards."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as again:
+            cancelled = again
+    if cancelled is not None and task.exception() is None:
+        raise cancelled
+    return task.result()
+
+
+async def start(job: Job, plan: World, role: str, tools: Tools) -> Sandbox:
+    """Start a world of its own from the plan's root."""
+    network = plan.network if role == "agent" else job.tests.network
+    return await tools.kind.start(_spec(job, plan, role, network, tools), tools.admitted)
+
+
+async def fork(job: Job, snapshot: Snapshot, tools: Tools) -> Sandbox:
+    """Start the verifier's world on top of the agent's captured one."""
+    return await tools.kind.fork(snapshot, _spec(job, job.world, "verifier", job.tests.network, tools), tools.admitted)
+
+
+@contextlib.asynccontextmanager
+async def running(coming: Awaitable[Sandbox]) -> AsyncIterator[Sandbox]:
+    """The world while the block runs; stopped afterwards on every path."""
+    world = await coming
+    try:
+        yield world
+    finally:
+        await finish(world.stop())
+
+
+def _spec(job: Job, plan: World, role: str, network: Network, tools: Tools) -> SandboxSpec:
+    return SandboxSpec(
+        name=f"{job.trial[:8]}-{job.number}-{role[0]}",
+        scratch=scratch(job, tools) / role[0],
+        limits=plan.limits,
+        network=network,
+        root=plan.root,
+        hidden=job.hidden,
+        env=plan.env,
+    )
+
+
+def scratch(job: Job, tools: Tools) -> Path:
+    """Where an attempt's layers lie while it lives: short, since mount options are."""
+    return tools.run.scratch / f"{job.trial[:8]}-{job.number}"
+
+
+def clear_scratch(job: Job, tools: Tools) -> None:
+    """Remove the attempt's scratch folder, unless it is kept."""
+    if not job.keep:
+        shutil.rmtree(scratch(job, tools), ignore_errors=True)
+
+
+def note(record: Record, role: str, world: Sandbox, plan: World, *, from_snapshot: bool) -> None:
+    """On the record: what is really in force."""
+    record.post(
+        Kind.SANDBOX_STARTED,
+        role=role,
+        from_snapshot=from_snapshot,
+        facts=dict(world.facts),
+        limits=[asdict(limit) for limit in world.limits_enforced],
+        base_substituted=dict(plan.substituted) if plan.substituted else None,
+    )
+
+
+async def furnish(world: Sandbox, plan: World, folder: Path) -> None:
+    """Make the log folders and the working directory, do the plan's steps, and wait until the world is well.
+
+    Raises:
+        Refusal: SANDBOX_START_FAILED where a step or the health check fails.
+    """
+    batch = [PutItem(log, mode=OPEN) for log in LOGS]
+    if plan.workdir != "/":
+        batch.append(PutItem(plan.workdir))
+    for step in plan.steps:
+        if isinstance(step, PutItem):
+            batch.append(step)
+            continue
+        await world.put(batch)
+        batch = []
+        await _step(world, plan, step, folder)
+    if batch:
+        await world.put(batch)
+    if plan.healthcheck is not None:
+        await _well(world, plan, plan.healthcheck, folder)
+
+
+async def _step(world: Sandbox, plan: World, command: Command, folder: Path) -> None:
+    ended = await _command(world, plan, command, folder / "setup.txt")
+    if ended.exit_code != 0:
+        raise Refusal(
+            Reason.SANDBOX_START_FAILED,
+            f"a step of the task's environment failed: {shlex.join(command.argv)[:200]}",
+            observed=as_record(ended),
+        )
+
+
+async def _well(world: Sandbox, plan: World, check: Healthcheck, folder: Path) -> None:
+    await asyncio.sleep(check.start_period_sec)
+    for again in range(check.retries + 1):
+        if again:
+            await asyncio.sleep(check.interval_sec)
+        probe = Command(("sh", "-c", check.command), plan.workdir, None, check.timeout_sec)
+        ended = await _command(world, plan, probe, folder / "healthcheck.txt")
+        if ended.exit_code == 0:
+            return
+    raise Refusal(
+        Reason.SANDBOX_START_FAILED,
+        "the task's health check did not succeed",
+        observed=as_record(ended),
+        required=check.command,
+    )
+
+
+async def _command(world: Sandbox, plan: World, command: Command, output: Path) -> Ended:
+    return await world.exec(
+        Exec(
+            command.argv,
+            stdout=output,
+            cwd=command.cwd,
+            env=plan.env,
+            user=command.user,
+            deadline_sec=command.timeout_sec,
+        )
+    )
+
+
+async def put_skills(world: Sandbox, skills: Sequence[SkillPack]) -> None:
+    """Put each pack at `/skills/<name>`."""
+    if skills:
+        await world.put([PutItem(f"/skills/{pack.name}", source=pack.path, fresh=True) for pack in skills])
+
+
+def turn(job: Job, world: Sandbox, output: Path, deadline_sec: float) -> Turn:
+    """What the agent is handed. Only an agent that is the task's own solution gets the solution."""
+    return Turn(
+        sandbox=world,
+        instruction=job.instruction,
+        workdir=job.world.workdir,
+        env=job.world.env,
+        user=job.agent_user,
+        output=output,
+        deadline_sec=deadline_sec,
+        skills=job.skills,
+        solution=job.solution if job.agent.needs_solution else None,
+    )
+
+
+async def fetch_logs(world: Sandbox, job: Job, folder: Path) -> None:
+    """Bring out the agent's logs into `agent/`, and the declared artifacts at their paths below `artifacts/`."""
+    for number, command in enumerate(job.collect):
+        await _command(world, job.world, command, folder / f"collect-{number}.txt")
+    await fetch_flat(world, "/logs/agent", folder / "agent")
+    artifacts = folder / "artifacts"
+    await fetch(world, ["/logs/artifacts", *(artifact.source for artifact in job.artifacts)], artifacts)
+    await asyncio.to_thread(_leave_out, artifacts, job.artifacts)
+
+
+def _leave_out(artifacts: Path, declared: Sequence[Artifact]) -> None:
+    for artifact in declared:
+        root = artifacts / artifact.source.lstrip("/")
+        spec = PathSpec.from_lines("gitignore", artifact.exclude)
+        for path in [path for path in root.rglob("*") if path.is_file()]:
+            if spec.match_file(path.relative_to(root).as_posix()):
+                path.unlink()
+
+
+async def fetch(world: Sandbox, paths: Sequence[str], into: Path) -> None:
+    """Bring files out; what was not taken is listed in `skipped.txt` beside them."""
+    fetched = await world.get(paths, into, cap_bytes=LOG_BYTES, cap_files=LOG_FILES)
+    skipped = [f"{each.path!r}: {each.skipped}\n" for each in fetched if each.skipped]
+    if skipped:
+        into.mkdir(parents=True, exist_ok=True)
+        text = "".join(skipped).encode("utf-8", "backslashreplace")
+        await asyncio.to_thread((into / "skipped.txt").write_bytes, text)
+
+
+async def fetch_flat(world: Sandbox, path: str, into: Path) -> None:
+    """Bring the content of one folder out, right into `into`; what stands there already keeps its name."""
+    coming = into / ".coming"
+    await fetch(world, [path], coming)
+    await asyncio.to_thread(_move_up, coming, path, into)
+
+
+def _move_up(coming: Path, path: str, into: Path) -> None:
+    if not coming.is_dir():
+        return
+    inside = coming / path.lstrip("/")
+    found = [*(inside.iterdir() if inside.is_dir() else ()), *coming.glob("skipped.txt")]
+    for each in found:
+        target = into / each.name
+        while target.exists() or target.is_symlink():
+            target = target.with_name(target.name + ".inside")
+        each.rename(target)
+    shutil.rmtree(coming)
+
+
+async def put_artifacts(world: Sandbox, job: Job, folder: Path) -> None:
+    """Into a verifier world of its own: the declared artifacts, at their paths, and nothing else."""
+    items = [
+        PutItem(artifact.destination, source=folder / "artifacts" / artifact.source.lstrip("/"))
+        for artifact in job.artifacts
+        if (folder / "artifacts" / artifact.source.lstrip("/")).exists()
+    ]
+    await world.put(items)
+
+
+def as_record(ended: Ended) -> dict[str, Any]:
+    """How a command ended, for the journal."""
+    return {name: value for name, value in asdict(ended).items() if name != "duration_ns"}

@@ -1,0 +1,97 @@
+"""The derived files of a run: summary.json and grade_summary.json, from the design and the journal alone.
+
+`summary.json` is `{format, run_id, design_sha256, study, stage, complete, totals, openings, groups}`: `totals` as in
+`run.ended`, `openings` how many processes wrote the journal, `groups` one for each planned (model, arm), sorted by
+model (null first) and then arm by code point: `{model, arm, planned, grades: {pass, fail, ungraded}, reasons, exceptions,
+superseded, replaced}`. `reasons` counts finals by reason id, `exceptions` ends of attempts by exception id,
+`superseded` attempts that ended interrupted or lost, `replaced` attempts that took the place of one that
+infrastructure ended.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from proctor.core.canonical import encode
+from proctor.evidence.fold import Cell, CellCounts, RunState
+from proctor.evidence.reader import read_entries
+from proctor.evidence.runfolder import FileRef, RunFolder
+from proctor.grading.grade import GradeState
+from proctor.grading.summary import Final, PlannedTrial, summarize
+from proctor.study import Design, Plan, plan
+
+FORMAT = 1
+
+
+def fold(run: RunFolder, plan: Plan) -> RunState:
+    """The run's state, read from its journal."""
+    cells = {trial.id: Cell(trial.model, trial.arm) for trial in plan.trials()}
+    return RunState.of(read_entries(run.journal_path, validate=False), cells)
+
+
+def derived_files(design: Design, drawn: Plan, state: RunState) -> dict[str, bytes]:
+    """Names and contents, canonical JSON."""
+    return {
+        "grade_summary.json": encode(grade_summary(drawn, state)),
+        "summary.json": encode(run_summary(design, drawn, state)),
+    }
+
+
+def grade_summary(drawn: Plan, state: RunState) -> dict[str, Any]:
+    """The content of grade_summary.json."""
+    planned, finals = [], {}
+    for trial in drawn.trials():
+        each = PlannedTrial(trial.task, trial.model, trial.arm, trial.epoch)
+        planned.append(each)
+        final = state.final(trial.id)
+        if final is not None:
+            finals[each] = Final(GradeState(final.grade), final.reason, final.reward)
+    return summarize(planned, finals)
+
+
+def run_summary(design: Design, drawn: Plan, state: RunState) -> dict[str, Any]:
+    """The content of summary.json."""
+    planned = Counter(Cell(trial.model, trial.arm) for trial in drawn.trials())
+    total = planned.total()
+    admitted = state.admitted or {}
+    return {
+        "format": FORMAT,
+        "run_id": admitted.get("run_id"),
+        "design_sha256": admitted.get("design_sha256"),
+        "study": design.study.name,
+        "stage": design.stage.name,
+        "complete": state.finals == total,
+        "totals": state.totals(total),
+        "openings": len(state.openings),
+        "groups": [_group(cell, planned[cell], state.counts.get(cell)) for cell in sorted(planned, key=_by_model)],
+    }
+
+
+def _by_model(cell: Cell) -> tuple[bool, str, str]:
+    return (cell.model is not None, cell.model or "", cell.arm)
+
+
+def _group(cell: Cell, planned: int, counts: CellCounts | None) -> dict[str, Any]:
+    seen = counts or CellCounts(Counter(), Counter(), Counter())
+    return {
+        "model": cell.model,
+        "arm": cell.arm,
+        "planned": planned,
+        "grades": {grade.value: seen.grades[grade.value] for grade in GradeState},
+        "reasons": dict(seen.reasons),
+        "exceptions": dict(seen.exceptions),
+        "superseded": seen.superseded,
+        "replaced": seen.replaced,
+    }
+
+
+def write_derived(run: RunFolder, design: Design) -> list[FileRef]:
+    """Make the derived files anew from the evidence; returns what was written.
+
+    Raises:
+        Refusal: the evidence cannot be read, or the files cannot be written.
+    """
+    drawn = plan(design)
+    files = derived_files(design, drawn, fold(run, drawn))
+    return [run.write_atomic(name, content) for name, content in sorted(files.items())]

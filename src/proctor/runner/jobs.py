@@ -1,0 +1,133 @@
+"""From the frozen design and the tasks to one attempt's `Job`: all that can be decided beforehand. Pure."""
+
+from __future__ import annotations
+
+from proctor.admission.ready import Ready
+from proctor.agents.base import SkillPack, Solution
+from proctor.core.ids import attempt_id, trial_folder
+from proctor.grading.solved import DuplicateTests, parse_solved
+from proctor.rollout.job import Artifact, Command, Healthcheck, Job, Tests, World
+from proctor.sandbox.base import Limits, Network, PutItem
+from proctor.study.design import SandboxDesign
+from proctor.study.plan import Trial
+from proctor.tasks.context import CopyIn
+from proctor.tasks.environment_plan import EnvironmentPlan
+from proctor.tasks.plan import TaskPlan
+from proctor.tasks.recipe import Command as BuildCommand
+from proctor.tasks.recipe import Folder
+from proctor.tasks.schema import EnvironmentTable
+from proctor.tasks.task import Task
+
+
+def make_job(
+    ready: Ready, trial: Trial, number: int, *, supersedes: str | None = None, replaces: str | None = None
+) -> Job:
+    """The job of one attempt at a trial."""
+    design, task, plan = ready.design, ready.tasks[trial.task], ready.plans[trial.task, trial.arm]
+    arm, agent, sandbox = design.arm(trial.arm), design.agent_of(trial.arm), design.sandbox_of(trial.arm)
+    return Job(
+        attempt=attempt_id(trial.id, number),
+        trial=trial.id,
+        number=number,
+        block=trial.block,
+        task=trial.task,
+        task_sha256=task.digest,
+        model=trial.model,
+        arm=trial.arm,
+        epoch=trial.epoch,
+        folder=f"trials/{trial_folder(trial.task, trial.model, trial.arm, trial.epoch)}/{number}",
+        world=_world(plan.main, task.environment.table, sandbox, plan.agent_network),
+        separate=_separate(task, plan, sandbox),
+        agent=ready.agents[trial.arm],
+        settings=agent.settings,
+        instruction=_instruction(task.instruction, arm.prompt.append if arm.prompt else None),
+        skills=tuple(SkillPack(skill.name, ready.base / skill.path, skill.sha256) for skill in arm.skills),
+        solution=_solution(task, plan),
+        agent_user=plan.agent_user,
+        agent_timeout_sec=_stricter(task.agent.timeout_sec, agent.timeout_sec),
+        tests=Tests(
+            folder=task.path / "tests" if plan.bring_tests else None,
+            script="test.sh",
+            env=plan.verifier_env,
+            user=plan.verifier_user,
+            timeout_sec=_stricter(task.verifier.timeout_sec, design.grading.verifier_timeout_sec)
+            or task.verifier.timeout_sec,
+            network=Network(plan.verifier_network),
+        ),
+        artifacts=tuple(
+            Artifact(each.source, each.destination or each.source, tuple(each.exclude)) for each in task.artifacts
+        ),
+        collect=tuple(
+            Command(
+                ("sh", "-c", each.command),
+                plan.main.workdir,
+                None if each.user is None else str(each.user),
+                each.timeout_sec or 600.0,
+            )
+            for each in task.verifier.collect
+        ),
+        rule=parse_solved(design.grading.solved),
+        duplicate_tests=DuplicateTests(design.grading.duplicate_tests),
+        hidden=ready.hidden,
+        supersedes=supersedes,
+        replaces=replaces,
+        keep=ready.keep,
+    )
+
+
+def _world(plan: EnvironmentPlan, table: EnvironmentTable, sandbox: SandboxDesign, network: str) -> World:
+    check = table.healthcheck
+    return World(
+        root=plan.root,
+        substituted=plan.base_substituted,
+        workdir=plan.workdir,
+        env=plan.env,
+        user=plan.user,
+        steps=tuple(_step(step, table.build_timeout_sec) for step in plan.build),
+        limits=Limits(
+            cpus=_stricter(plan.cpus, sandbox.cpus),
+            memory_bytes=_least(plan.memory_bytes, sandbox.memory_bytes),
+            storage_bytes=_least(plan.storage_bytes, sandbox.storage_bytes),
+            pids=sandbox.pids,
+        ),
+        network=Network(network),
+        healthcheck=None
+        if check is None
+        else Healthcheck(check.command, check.interval_sec, check.timeout_sec, check.retries, check.start_period_sec),
+    )
+
+
+def _separate(task: Task, plan: TaskPlan, sandbox: SandboxDesign) -> World | None:
+    if plan.verifier is None:
+        return None
+    environment = task.verifier_environment or task.environment
+    return _world(plan.verifier, environment.table, sandbox, plan.verifier_network)
+
+
+def _step(step: Folder | BuildCommand | CopyIn, timeout_sec: float) -> PutItem | Command:
+    if isinstance(step, Folder):
+        return PutItem(step.path, owner=step.user)
+    if isinstance(step, CopyIn):
+        return PutItem(step.target, source=step.source if step.whole else None, mode=step.mode, owner=step.owner)
+    return Command(step.argv, step.cwd, step.user, timeout_sec)
+
+
+def _solution(task: Task, plan: TaskPlan) -> Solution | None:
+    if task.solution_script is None:
+        return None
+    folder, _, script = task.solution_script.rpartition("/")
+    return Solution(task.path / folder, script, plan.solution_env)
+
+
+def _instruction(task: str, append: str | None) -> str:
+    return task if append is None else f"{task.rstrip()}\n\n{append}"
+
+
+def _stricter(*limits: float | None) -> float | None:
+    known = [limit for limit in limits if limit is not None]
+    return min(known) if known else None
+
+
+def _least(*limits: int | None) -> int | None:
+    known = [limit for limit in limits if limit is not None]
+    return min(known) if known else None

@@ -1,0 +1,129 @@
+"""From what was typed to requests: which stages, which run folders, which key. One request for each stage."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proctor.admission.facts import Request
+from proctor.core.exits import Exit
+from proctor.core.ids import trial_folder
+from proctor.core.refusal import Refusal
+from proctor.report.progress import Progress
+from proctor.runner.session import Finished, execute, operator_key
+from proctor.study import load_study
+
+
+@dataclass(frozen=True)
+class Launch:
+    """The words of `run`, `check` and `tasks check`."""
+
+    command: str
+    study: Path | None = None
+    task: Path | None = None
+    agent: str | None = None
+    program: str | None = None
+    rootfs: Path | None = None
+    substitute: tuple[str, ...] = ()
+    stage: str | None = None
+    out: Path | None = None
+    limit: int | None = None
+    models: tuple[str, ...] = ()
+    arms: tuple[str, ...] = ()
+    jobs: int | None = None
+    waive: tuple[str, ...] = ()
+    prepare_only: bool = False
+    keep: bool = False
+
+
+def launch(how: Launch, *, quiet: bool, say: Callable[[str], None]) -> list[Finished]:
+    """Run every stage that was asked for, in order, until one does not end well."""
+    key, made = operator_key()
+    if made:
+        say(f"made a signing key for you: {key.fingerprint} (see `proctor keys`)")
+    finished = []
+    for request in requests(how):
+        with Progress(sys.stderr, quiet=quiet) as progress:
+            try:
+                finished.append(execute(request, key, progress))
+            except Refusal as refusal:
+                finished.append(Finished(Exit.REFUSED, request.out, (refusal,)))
+        if finished[-1].exit not in (Exit.DONE, Exit.DOES_NOT_HOLD):
+            break
+    return finished
+
+
+def requests(how: Launch) -> Iterator[Request]:
+    """One request for each stage; a study that cannot be read gives one, so that the refusal has its record."""
+    if how.task is not None:
+        yield _request(how, None, how.out or _free_folder(how))
+        return
+    assert how.study is not None
+    name, stages = _stages(how)
+    base = runs_folder(how.study if how.study.is_dir() else how.study.parent)
+    for stage in stages:
+        if how.out is None:
+            out = base / name / stage
+        else:
+            out = how.out if len(stages) == 1 else how.out / stage
+        yield _request(how, stage, out)
+
+
+def runs_folder(beside: Path) -> Path:
+    """Where runs go: `PROCTOR_RUNS`, else `runs` beside the study."""
+    said = os.environ.get("PROCTOR_RUNS")
+    return Path(said) if said else beside / "runs"
+
+
+def _stages(how: Launch) -> tuple[str, list[str]]:
+    assert how.study is not None
+    fallback = (how.study.resolve().parent.name or "study", [how.stage or "main"])
+    try:
+        loaded = load_study(how.study)
+    except Refusal:
+        return fallback
+    if loaded.file is None:
+        return fallback
+    return loaded.file.study.name, [how.stage] if how.stage else list(loaded.file.stages)
+
+
+def _free_folder(how: Launch) -> Path:
+    """The first free numbered folder: a single task is tried again and again."""
+    assert how.task is not None
+    name = trial_folder(how.task.resolve().name, None, how.agent or "oracle", 1).rsplit("-", 2)[0]
+    base = runs_folder(Path.cwd()) / name
+    number = 1
+    while (base / f"{number:03d}").exists():
+        number += 1
+    return base / f"{number:03d}"
+
+
+def _request(how: Launch, stage: str | None, out: Path) -> Request:
+    settings: dict[str, Any] = {"command": how.program} if how.program is not None else {}
+    sandbox: dict[str, Any] = {}
+    if how.rootfs is not None:
+        sandbox["rootfs"] = str(how.rootfs.absolute())
+    if how.substitute:
+        pairs = [pair.partition("=") for pair in how.substitute]
+        sandbox["substitute"] = {image: str(Path(root).absolute()) for image, _, root in pairs}
+    return Request(
+        command=how.command,
+        out=out,
+        study=how.study,
+        task=how.task,
+        agent=how.agent,
+        stage=stage,
+        limit=how.limit,
+        models=how.models,
+        arms=how.arms,
+        jobs=how.jobs,
+        waive=how.waive,
+        keep=how.keep,
+        prepare_only=how.prepare_only,
+        settings=settings,
+        sandbox=sandbox,
+    )

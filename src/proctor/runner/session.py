@@ -1,0 +1,156 @@
+"""One run from its request to its exit status: admit, work, end. `run` and `resume` share every step."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proctor.admission.admit import Admission, Verdict, admit
+from proctor.admission.facts import Request
+from proctor.admission.finish import Ending, Stop, run_to_the_end
+from proctor.core.clock import SystemClock
+from proctor.core.exits import Exit
+from proctor.core.ids import new_run_id
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.evidence.fold import RunState
+from proctor.evidence.keys import OperatorKey, config_dir, load_or_create
+from proctor.evidence.runfolder import FileRef
+from proctor.report.progress import Progress
+from proctor.rollout.attempt import Tools
+from proctor.runner.control import serve, socket_path
+from proctor.runner.derived import derived_files, fold
+from proctor.runner.lanes import Lanes
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How an invocation ended. `refusals` is empty for an admitted run; `totals` are those of `run.ended`."""
+
+    exit: Exit
+    run: Path
+    refusals: tuple[Refusal, ...] = ()
+    waived: tuple[str, ...] = ()
+    reason: Reason | None = None
+    message: str | None = None
+    totals: Mapping[str, int] | None = None
+
+
+def operator_key() -> tuple[OperatorKey, bool]:
+    """The key that signs checkpoints, and whether it was made just now."""
+    return load_or_create(config_dir(os.environ))
+
+
+def execute(request: Request, key: OperatorKey, progress: Progress) -> Finished:
+    """Admit and run, or resume; returns when the run's end is on the record."""
+    return asyncio.run(_execute(request, key, progress))
+
+
+async def _execute(request: Request, key: OperatorKey, progress: Progress) -> Finished:
+    control = socket_path(new_run_id())
+    admission = await admit(request, key, control=str(control))
+    if isinstance(admission, Verdict):
+        return Finished(Exit.REFUSED, request.out, admission.refusals)
+    session = Session(admission, progress, request, control)
+    try:
+        status = await run_to_the_end(session.work, session.close)
+    except Refusal as refusal:
+        return Finished(Exit.INFRASTRUCTURE, request.out, reason=refusal.reason, message=str(refusal))
+    return Finished(
+        status,
+        request.out,
+        waived=request.waive,
+        reason=session.ending.reason,
+        message=session.ending.message,
+        totals=session.totals,
+    )
+
+
+class Session:
+    """An admitted run while this process writes it."""
+
+    def __init__(self, admission: Admission, progress: Progress, request: Request, control: Path) -> None:
+        self._admission = admission
+        self._progress = progress
+        self._request = request
+        self._control = control
+        design = admission.ready.design
+        tools = Tools(admission.token, admission.kind, admission.journal, admission.run, SystemClock(), progress.phase)
+        lanes = request.jobs or design.stage.lanes
+        self._lanes = Lanes(admission.ready, admission.plan, admission.past, tools, progress, lanes)
+        self.ending = Ending(Exit.DONE)
+        self.totals: dict[str, int] | None = None
+
+    async def work(self, stop: Stop) -> Exit:
+        """Run what is left, answering on the control socket meanwhile."""
+        past, planned = self._admission.past, self._admission.plan.planned["trials"]
+        self._progress.begins(planned, past.finals, dict(past.grades))
+        await asyncio.to_thread(self._admission.kind.prune, self._admission.run.scratch, self._admission.token)
+        if self._request.prepare_only:
+            stop.drain("prepare-only", Exit.STOPPED, Reason.PREPARED_ONLY)
+        handlers = {
+            "status": self._status,
+            "pause": lambda: self._pause(True),
+            "unpause": lambda: self._pause(False),
+        }
+        async with serve(self._control, handlers):
+            await self._lanes.run(stop)
+        ungraded = past.grades["ungraded"] + self._lanes.ungraded
+        return Exit.DOES_NOT_HOLD if ungraded else Exit.DONE
+
+    async def close(self, ending: Ending) -> Exit:
+        """Write the derived files and the last entry. The status in it is the one returned."""
+        self.ending = ending
+        admission = self._admission
+        state = await asyncio.to_thread(fold, admission.run, admission.plan)
+        planned = admission.plan.planned["trials"]
+        files: list[FileRef] = []
+        if admission.journal.poisoned is None:
+            files = await asyncio.to_thread(self._write_derived, state)
+        self.totals = state.totals(planned)
+        await admission.journal.close(
+            {
+                "exit_status": int(ending.exit),
+                "reason": ending.reason.id if ending.reason else None,
+                "complete": state.finals == planned,
+                "totals": self.totals,
+                "files": [file.as_record() for file in files],
+            }
+        )
+        self._tidy()
+        return ending.exit
+
+    def _write_derived(self, state: RunState) -> list[FileRef]:
+        admission = self._admission
+        files = derived_files(admission.ready.design, admission.plan, state)
+        return [admission.run.write_atomic(name, content) for name, content in sorted(files.items())]
+
+    def _tidy(self) -> None:
+        try:
+            self._admission.run.scratch.rmdir()
+        except OSError:
+            pass  # kept worlds stand in it, or it never was
+
+    async def _pause(self, paused: bool) -> Mapping[str, Any]:
+        await self._lanes.pause(paused)
+        return {"paused": paused}
+
+    async def _status(self) -> Mapping[str, Any]:
+        tally = self._progress.tally
+        left = tally.left_sec()
+        return {
+            "planned": tally.planned,
+            "done": tally.done,
+            "grades": dict(tally.grades),
+            "in_flight": [{"trial": label, "phase": phase} for label, phase in tally.in_flight.items()],
+            "superseded": tally.superseded,
+            "replaced": tally.replaced,
+            "paused": self._lanes.paused,
+            "draining": tally.draining,
+            "left_sec": None if left is None else round(left),
+            "journal_entries": self._admission.journal.size,
+        }

@@ -1,0 +1,216 @@
+"""The runner's end of the launcher: requests that can be cancelled, each with a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import subprocess
+import sys
+import weakref
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import proctor
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.sandbox.namespace.launcher import wire
+
+T = TypeVar("T")
+
+_SOURCES = Path(proctor.__file__).resolve().parent.parent
+_SEND_SEC = 5.0
+# Longer than any clean-up inside takes, so that a cancelled request returns only when nothing of it is left.
+_CLEANUP_SEC = 40.0
+_BOOT = "; ".join(
+    (
+        "import sys",
+        "sys.path.insert(0, sys.argv[2])",
+        "from proctor.sandbox.namespace.launcher.server import main",
+        "main(int(sys.argv[1]))",
+    )
+)
+
+
+class Channel:
+    """A server's socket: the launcher itself, or the keeper of one world."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._busy: set[socket.socket] = set()
+
+    async def call(self, request: wire.Message, deadline_sec: float) -> wire.Message:
+        """One request and its answer.
+
+        Raises:
+            Refusal: SANDBOX_LOST when the other side ends or stays silent beyond the deadline.
+        """
+        sock = self._open()
+        try:
+            return await self._converse(sock, request, deadline_sec)
+        finally:
+            self._busy.discard(sock)
+            sock.close()
+
+    async def open(self, request: wire.Message, deadline_sec: float) -> tuple[wire.Message, Channel]:
+        """A request whose socket becomes a server of its own after the answer.
+
+        Raises:
+            Refusal: SANDBOX_LOST.
+        """
+        sock = self._open()
+        try:
+            answer = await self._converse(sock, request, deadline_sec)
+        except BaseException:
+            sock.close()
+            raise
+        finally:
+            self._busy.discard(sock)
+        return answer, Channel(sock)
+
+    def call_now(self, request: wire.Message, deadline_sec: float) -> wire.Message:
+        """The same without an event loop, for probes. Raises Refusal (SANDBOX_LOST)."""
+        with self._open() as sock:
+            self._busy.discard(sock)
+            sock.settimeout(deadline_sec)
+            try:
+                wire.send(sock, request)
+                answer = wire.receive(sock)
+            except TimeoutError:
+                raise _lost(f"no answer within {deadline_sec:g} s") from None
+        if answer is None:
+            raise _lost("the launcher ended without an answer")
+        return answer
+
+    async def close(self) -> None:
+        """Hang up, and wait until the other side has cleaned up and is gone. Never raises for what is gone."""
+        for sock in (*self._busy, self._sock):
+            _hang_up(sock)
+        try:
+            await _drain(self._sock)
+        finally:
+            self._sock.close()
+
+    def _open(self) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        try:
+            self._sock.settimeout(_SEND_SEC)
+            socket.send_fds(self._sock, [b"r"], [theirs.fileno()])
+            self._sock.setblocking(False)
+        except OSError as fault:
+            ours.close()
+            raise _lost("it ended, or takes no requests any more") from fault
+        finally:
+            theirs.close()
+        ours.setblocking(False)
+        self._busy.add(ours)
+        return ours
+
+    async def _converse(self, sock: socket.socket, request: wire.Message, deadline_sec: float) -> wire.Message:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(deadline_sec):
+                await loop.sock_sendall(sock, wire.pack(request))
+                size = wire.HEADER.unpack(await _exactly(sock, wire.HEADER.size))[0]
+                return wire.unpack(await _exactly(sock, size))
+        except TimeoutError:
+            await _abandon(sock)
+            raise _lost(f"no answer within {deadline_sec:g} s") from None
+        except (EOFError, ConnectionError) as fault:
+            raise _lost("it ended without an answer") from fault
+        except asyncio.CancelledError:
+            await _abandon(sock)
+            raise
+
+
+def launch() -> Channel:
+    """Start a launcher; it ends with this process, or when the channel is garbage.
+
+    Raises:
+        Refusal: SANDBOX_UNAVAILABLE when this interpreter cannot be started.
+    """
+    ours, theirs = socket.socketpair()
+    command = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT, str(theirs.fileno()), str(_SOURCES)]
+    try:
+        process = subprocess.Popen(
+            command,
+            pass_fds=(theirs.fileno(),),
+            stdin=subprocess.DEVNULL,
+            cwd="/",
+            env={},
+            start_new_session=True,  # a Ctrl-C at the terminal is for the runner to handle
+        )
+    except OSError as fault:
+        ours.close()
+        raise Refusal(Reason.SANDBOX_UNAVAILABLE, "the launcher could not be started", observed=str(fault)) from fault
+    finally:
+        theirs.close()
+    channel = Channel(ours)
+    weakref.finalize(channel, _end, ours, process)
+    return channel
+
+
+def _end(sock: socket.socket, process: subprocess.Popen[bytes]) -> None:
+    sock.close()
+    try:
+        process.wait(_SEND_SEC)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _lost(what: str) -> Refusal:
+    return Refusal(Reason.SANDBOX_LOST, f"the sandbox's keeper is lost: {what}")
+
+
+def _hang_up(sock: socket.socket) -> None:
+    try:
+        sock.shutdown(socket.SHUT_WR)
+    except OSError as fault:
+        if fault.errno not in (errno.ENOTCONN, errno.EBADF):
+            raise
+
+
+async def _abandon(sock: socket.socket) -> None:
+    """Have the other side end what it does for `sock`, and wait for it even when cancelled again."""
+    _hang_up(sock)
+    await finish(_drain(sock))
+
+
+async def finish(work: Coroutine[Any, Any, T]) -> T:
+    """Await bounded clean-up to its end; a cancellation that comes meanwhile is raised after it."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as came:
+            cancelled = came
+    if cancelled is not None:
+        raise cancelled
+    return task.result()
+
+
+async def _drain(sock: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    sock.setblocking(False)
+    try:
+        async with asyncio.timeout(_CLEANUP_SEC):
+            while await loop.sock_recv(sock, 1 << 16):
+                pass
+    except (TimeoutError, ConnectionError):
+        pass
+
+
+async def _exactly(sock: socket.socket, size: int) -> bytes:
+    loop = asyncio.get_running_loop()
+    pieces: list[bytes] = []
+    while size:
+        piece = await loop.sock_recv(sock, min(size, 1 << 20))
+        if not piece:
+            raise EOFError
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
+

@@ -1,0 +1,207 @@
+"""Running one command in a world: its supervisor stays outside, and when it is done nothing of the command is left."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from proctor.sandbox.namespace.launcher import confine, linux, watch, wire
+
+if TYPE_CHECKING:
+    from proctor.sandbox.namespace.launcher.world import World
+
+_PIECE = 1 << 18
+_SWEEP_SEC = 10.0
+# The host's OOM killer takes a command before it takes what supervises it.
+_OOM_SCORE = b"500"
+
+
+class _Output:
+    """One stream on its way to a host file: what is beyond the cap is read and dropped."""
+
+    def __init__(self, target: int, cap: int) -> None:
+        self.source, self.writer = os.pipe()
+        self._target, self._room = target, cap
+        self.kept = self.dropped = 0
+
+    def pump(self) -> bool:
+        """Move what is there; False at the end."""
+        data = os.read(self.source, _PIECE)
+        keep = data[: self._room]
+        self._room -= len(keep)
+        self.kept += len(keep)
+        self.dropped += len(data) - len(keep)
+        while keep:
+            keep = keep[os.write(self._target, keep) :]
+        return bool(data)
+
+
+def supervise(job: dict[str, Any], peer: socket.socket, world: World) -> None:
+    """Run the command of `job` and answer how it ended; a peer that hangs up ends it at once.
+
+    The job: `argv`, `env`, `cwd`, `user`, `stdin`, `stdout`, `stderr` (host paths), `cap`, `deadline` (seconds),
+    `rlimits`, `groups` (host paths of files that take a pid), `memory`, `storage` (bytes to watch, or None). The
+    answer has the fields of `Ended`, or `fault` when the supervisor itself failed.
+    """
+    entered = False
+    try:
+        prepared = _Prepared(job)
+        watcher = watch.Watch(job["memory"], job["storage"], world.uppers)
+        world.enter(processes=True)
+        entered = True
+        answer = _supervised(job | {"many_users": world.many_users}, peer, prepared, watcher)
+    except OSError as fault:
+        if entered:
+            _sweep()
+        answer = {"fault": str(fault), "errno": fault.errno}
+    wire.send(peer, answer)
+
+
+class _Prepared:
+    """What must be opened while the host's files are in sight. Raises OSError."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        paths = [path for path in (job["stdout"], job["stderr"]) if path]
+        self.outputs = [_Output(os.open(path, flags, 0o644), job["cap"]) for path in paths]
+        self.standard = (_stdin(job["stdin"]), self.outputs[0].writer, self.outputs[-1].writer)
+        self.groups = [os.open(path, os.O_WRONLY) for path in job["groups"]]
+        self.score = os.open("/proc/self/oom_score_adj", os.O_RDWR)
+
+
+def _supervised(job: dict[str, Any], peer: socket.socket, prepared: _Prepared, watcher: watch.Watch) -> wire.Message:
+    outputs, standard, score = prepared.outputs, prepared.standard, prepared.score
+    trouble_r, trouble_w = os.pipe()
+    before = os.pread(score, 16, 0)
+    _set_score(score, _OOM_SCORE)
+    started = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        _become(job, prepared.groups, standard, trouble_w)
+    _set_score(score, before)
+    for fd in (*set(standard), trouble_w):
+        os.close(fd)
+
+    answer: wire.Message = {"timed_out": False, "limit_hit": None}
+    child_fd = os.pidfd_open(child)
+    sources: dict[int, Callable[[], bool]] = {output.source: output.pump for output in outputs}
+    poller = select.poll()
+    for fd in (*sources, child_fd, peer.fileno()):
+        poller.register(fd, select.POLLIN)
+    deadline = started + job["deadline"]
+    gone = False
+    while not gone:
+        now = time.monotonic()
+        if now >= deadline:
+            answer["timed_out"] = True
+            break
+        wait = min(deadline - now, watcher.interval_sec or deadline - now)
+        ready = [fd for fd, _ in poller.poll(wait * 1000 + 1)]
+        if peer.fileno() in ready:
+            break
+        for fd in ready:
+            if fd == child_fd:
+                gone = True
+            elif fd in sources and not sources[fd]():
+                poller.unregister(fd)
+                del sources[fd]
+        answer["limit_hit"] = watcher.over()
+        if answer["limit_hit"]:
+            break
+    answer["duration_ns"] = int((time.monotonic() - started) * 1e9)
+    if not gone:
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    answer["leftovers"] = _sweep()
+    for pump in sources.values():  # every writer is dead, so this ends
+        while pump():
+            pass
+    trouble = os.read(trouble_r, 4096).decode("utf-8", "replace")
+    answer["start_error"] = trouble or None
+    answer["exit_code"] = os.WEXITSTATUS(status) if os.WIFEXITED(status) and not trouble else None
+    answer["signal"] = os.WTERMSIG(status) if os.WIFSIGNALED(status) and not trouble else None
+    answer["output_bytes"] = sum(output.kept for output in outputs)
+    answer["output_dropped"] = sum(output.dropped for output in outputs)
+    return answer
+
+
+def signal_all(request: wire.Message, peer: socket.socket, world: World) -> None:
+    """Send a signal to everything inside but PID 1; answers how many there were, None when some would not go."""
+    try:
+        world.enter(processes=True)
+        if request["signal"] == signal.SIGKILL:
+            wire.send(peer, {"count": _sweep()})
+        else:
+            wire.send(peer, {"count": _signal_once(request["signal"])})
+    except OSError as fault:
+        wire.send(peer, {"fault": str(fault), "errno": fault.errno})
+
+
+def _become(job: dict[str, Any], groups: list[int], standard: tuple[int, int, int], trouble: int) -> None:
+    try:
+        for fd in groups:
+            os.write(fd, b"0")
+        for number, fd in enumerate(standard):
+            os.dup2(fd, number)
+        confine.become(job)
+    except confine.StartError as fault:
+        os.write(trouble, str(fault).encode("utf-8", "replace")[:4000])
+    except OSError as fault:
+        os.write(trouble, f"confinement failed: {fault}".encode("utf-8", "replace")[:4000])
+    finally:
+        os._exit(127)
+
+
+def _stdin(data: bytes) -> int:
+    if not data:
+        return os.open("/dev/null", os.O_RDONLY)
+    writable = os.memfd_create("stdin")
+    view = memoryview(data)
+    while view:
+        view = view[os.write(writable, view) :]
+    return os.open(f"/proc/self/fd/{writable}", os.O_RDONLY)
+
+
+def _set_score(fd: int, score: bytes) -> None:
+    try:
+        os.pwrite(fd, score, 0)
+    except OSError:
+        pass  # a host that forbids it keeps its own order
+
+
+def _signal_once(number: int) -> int:
+    """Signal every process inside but PID 1 once; how many there were. For a process that entered."""
+    count = len(watch.processes())
+    if not count:
+        return 0
+    helper = os.fork()
+    if helper == 0:
+        try:
+            if os.getppid() == 0:  # our parent is out of sight only in a world: never signal all of the host
+                os.kill(-1, number)
+        except ProcessLookupError:
+            pass
+        finally:
+            os._exit(0)
+    os.waitpid(helper, 0)
+    return count
+
+
+def _sweep() -> int | None:
+    """Kill everything inside but PID 1 and see it gone: how many there were, None when some would not go."""
+    found = 0
+    deadline = time.monotonic() + _SWEEP_SEC
+    pause = 0.0002
+    while time.monotonic() < deadline:
+        # Again and again: what is inside shares our helper's user and may kill it before it kills.
+        found = max(found, _signal_once(signal.SIGKILL))
+        if not watch.processes():
+            return found
+        time.sleep(pause)
+        pause = min(pause * 2, 0.05)
+    return None

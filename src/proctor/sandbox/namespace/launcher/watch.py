@@ -1,0 +1,130 @@
+"""Looking at what a world uses, where no controller of the kernel holds a limit."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+
+_PATH_MAX = 4096
+_HOP = 1000  # characters: at most four bytes each
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def processes() -> list[int]:
+    """The processes inside but PID 1, by their numbers inside; for a process that entered the mount namespace."""
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal() and name != "1"]
+
+
+def memory_bytes() -> int:
+    """Memory of all processes inside: private pages of each, as /proc tells; shared pages are left out."""
+    total = 0
+    for pid in processes():
+        try:
+            with open(f"/proc/{pid}/statm", "rb") as file:
+                fields = file.read().split()
+            total += (int(fields[1]) - int(fields[2])) * _PAGE
+        except (OSError, IndexError):
+            continue  # it ended meanwhile
+    return total + _tmpfs_bytes("/dev/shm")
+
+
+def proportional_bytes() -> int:
+    """The same with shared pages divided among their users: exact, but slow, so asked for only near a limit."""
+    total = 0
+    for pid in processes():
+        try:
+            with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+                total += sum(int(line.split()[1]) * 1024 for line in file if line.startswith(b"Pss:"))
+        except (OSError, IndexError):
+            continue
+    return total + _tmpfs_bytes("/dev/shm")
+
+
+def _tmpfs_bytes(path: str) -> int:
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return 0
+    return (found.f_blocks - found.f_bfree) * found.f_frsize
+
+
+def tree_bytes(top: int) -> int:
+    """Disk space that the folder behind the descriptor `top` takes, a file with several names counted once."""
+    total = 0
+    seen: set[tuple[int, int]] = set()
+    pending = ["."]
+    while pending:
+        path = pending.pop()
+        try:
+            fd = _open_folder(top, path)
+        except OSError:
+            continue  # removed meanwhile
+        try:
+            with os.scandir(fd) as entries:
+                for entry in entries:
+                    try:
+                        info = entry.stat(follow_symlinks=False)
+                    except OSError:
+                        continue
+                    if stat.S_ISDIR(info.st_mode):
+                        pending.append(f"{path}/{entry.name}")
+                    elif info.st_nlink > 1:
+                        if (info.st_dev, info.st_ino) in seen:
+                            continue
+                        seen.add((info.st_dev, info.st_ino))
+                    total += info.st_blocks * 512
+        except OSError:
+            continue
+        finally:
+            os.close(fd)
+    return total
+
+
+def _open_folder(top: int, path: str) -> int:
+    """Open a folder below `top`, in several steps where the path is longer than one call takes."""
+    fd = os.dup(top)
+    while path:
+        cut = len(path) if len(path.encode("utf-8", "surrogateescape")) < _PATH_MAX else path.rindex("/", 0, _HOP)
+        try:
+            deeper = os.open(path[:cut], os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
+        finally:
+            os.close(fd)
+        fd, path = deeper, path[cut + 1 :]
+    return fd
+
+
+class Watch:
+    """What is over its limit, looked at as often as the looking's own cost allows."""
+
+    def __init__(self, memory: int | None, storage: int | None, uppers: tuple[int, ...]) -> None:
+        self._memory, self._storage, self._uppers = memory, storage, uppers
+        self._next_walk = 0.0
+        self._free_at_walk = 0
+        self._used = 0
+
+    @property
+    def interval_sec(self) -> float | None:
+        """How often to look; None for never."""
+        return 0.05 if self._memory is not None or self._storage is not None else None
+
+    def over(self) -> str | None:
+        """The name of a limit that is exceeded now, or None."""
+        if self._memory is not None and memory_bytes() > self._memory and proportional_bytes() > self._memory:
+            return "memory"
+        if self._storage is not None and self._walked() > self._storage:
+            return "storage"
+        return None
+
+    def _walked(self) -> int:
+        """Bytes in the uppers: walked anew when due, or when the file system lost enough space to matter."""
+        now = time.monotonic()
+        found = os.fstatvfs(self._uppers[0])
+        free = found.f_bavail * found.f_frsize
+        lost = self._free_at_walk - free
+        if now >= self._next_walk or lost > ((self._storage or 0) - self._used) // 2:
+            self._used = sum(tree_bytes(top) for top in self._uppers)
+            self._free_at_walk = free
+            spent = time.monotonic() - now
+            self._next_walk = now + max(0.2, spent * 20)
+        return self._used

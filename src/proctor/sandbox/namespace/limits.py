@@ -1,0 +1,87 @@
+"""Which means holds which limit: decided here, without touching anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.sandbox.base import LimitInForce, Limits, Tier
+
+# A world without a limit on processes lets one fork bomb take the machine and every sibling with it.
+DEFAULT_PIDS = 4096
+
+
+@dataclass(frozen=True)
+class LimitPlan:
+    """What is given to control groups, to each command as an rlimit, and to the watcher; None is nothing."""
+
+    group_memory: int | None
+    group_cpus: float | None
+    group_pids: int | None
+    rlimit_nproc: int | None
+    rlimit_fsize: int | None
+    watch_memory: int | None
+    watch_storage: int | None
+
+
+def plan(wanted: Limits, tier: Tier, controllers: frozenset[str]) -> LimitPlan:
+    """Choose the means for each limit."""
+    pids = wanted.pids if wanted.pids is not None else DEFAULT_PIDS
+    memory_by_group = "memory" in controllers
+    return LimitPlan(
+        group_memory=wanted.memory_bytes if memory_by_group else None,
+        group_cpus=wanted.cpus if "cpu" in controllers else None,
+        group_pids=pids if "pids" in controllers else None,
+        rlimit_nproc=pids if tier is Tier.ORDINARY else None,
+        rlimit_fsize=wanted.storage_bytes,
+        watch_memory=None if memory_by_group else wanted.memory_bytes,
+        watch_storage=wanted.storage_bytes,
+    )
+
+
+def read_back(
+    wanted: Limits,
+    chosen: LimitPlan,
+    group: Mapping[str, float | int | None],
+    missing: Mapping[str, str],
+) -> tuple[LimitInForce, ...]:
+    """One entry for each limit: what the kernel says of groups, what we hold ourselves, and why the rest is not held.
+
+    `group` has the limits read back from control groups, `missing` says why a controller is not there.
+    """
+    watched = "a watcher that ends the command"
+    entries = []
+    for name, asked, in_group, otherwise, how, controller in (
+        ("cpus", wanted.cpus, group.get("cpus"), None, "", "cpu"),
+        ("memory", wanted.memory_bytes, group.get("memory"), chosen.watch_memory, watched, "memory"),
+        ("storage", wanted.storage_bytes, None, chosen.watch_storage, f"{watched}, and a limit on each file", ""),
+        ("pids", wanted.pids, group.get("pids"), chosen.rlimit_nproc, "a limit on processes of the user inside", "pids"),
+    ):
+        if in_group is not None:
+            entries.append(LimitInForce(name, asked, in_group, f"control group ({controller})", None))
+        elif otherwise is not None:
+            entries.append(LimitInForce(name, asked, otherwise, how, None))
+        else:
+            why = "not asked for" if asked is None else missing.get(controller, "no means for it")
+            entries.append(LimitInForce(name, asked, None, None, why))
+    return tuple(entries)
+
+
+def refuse_unenforced(entries: tuple[LimitInForce, ...], required: frozenset[str]) -> None:
+    """Raises Refusal (LIMIT_UNENFORCEABLE) for a required limit that is asked for and not in force as asked."""
+    for entry in entries:
+        if entry.name in required and entry.wanted is not None and not _holds(entry):
+            raise Refusal(
+                Reason.LIMIT_UNENFORCEABLE,
+                f"the limit on {entry.name} cannot be enforced here: {entry.why_not or 'the kernel holds another value'}",
+                path=entry.name,
+                observed=entry.enforced,
+                required=entry.wanted,
+            )
+
+
+def _holds(entry: LimitInForce) -> bool:
+    """Kernels round memory down to pages and CPU time to quanta; a limit that is not above the wanted one holds."""
+    return entry.enforced is not None and entry.wanted is not None and entry.enforced <= entry.wanted
