@@ -68,9 +68,11 @@ def consistent(old_size: int, old_root: bytes, size: int, tree_root: bytes, proo
 
     Trees of one size have one root and an empty proof; from the empty tree nothing can be shown.
     """
+    if not 0 <= old_size <= size < 2**63:
+        return False
     if old_size == size:
         return not proof and old_root == tree_root and (size > 0 or tree_root == _EMPTY)
-    if not 0 < old_size < size < 2**63 or not _are_hashes([old_root, *proof]):
+    if old_size == 0 or not _are_hashes([old_root, *proof]):
         return False
     return _roots_over_subproof(old_size, size, proof, old_root) == (old_root, tree_root)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any, NoReturn
 
 from proctor_verify import canonical
@@ -18,6 +19,8 @@ MAX_BYTES = 65_535
 MAX_DEPTH = 64
 MAX_DIGITS = 40
 MAX_NUMBER_CHARS = 1_100
+
+_BRACKETS = re.compile(r"[\[\]{}]")
 
 
 def loads(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> Any:
@@ -67,12 +70,9 @@ def _depth(text: str) -> int:
     unescaped = text.replace("\\\\", "").replace('\\"', "")
     outside = "".join(unescaped.split('"')[::2])
     depth = deepest = 0
-    for character in outside:
-        if character in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif character in "]}":
-            depth -= 1
+    for bracket in _BRACKETS.findall(outside):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
     return deepest
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from proctor.core.refusal import Refusal
@@ -70,6 +70,9 @@ def test_the_frozen_proofs() -> None:
 
 
 @given(st.integers(-1, 14), st.integers(-1, 14), PROOF, st.sampled_from(ROOTS), st.sampled_from(ROOTS))
+@example(-1, -1, [], ROOTS[0], ROOTS[0])
+@example(0, 0, [], ROOTS[0], ROOTS[0])
+@example(2**63, 2**63, [], ROOTS[1], ROOTS[1])
 def test_both_say_the_same_of_proofs_of_nothing(
     number: int, size: int, proof: list[bytes], old_root: bytes, root: bytes
 ) -> None:
