@@ -116,7 +116,7 @@ judge = "moon"
 [stages.pilot]
 [stages.full]
 type = "calibration"
-after = [{ stage = "pilot", run = "../pilot", design_sha256 = "%s", inherit = ["tasks"] }]
+after = [{ stage = "pilot", run = "../pilot", design_sha256 = "ZEROS", inherit = ["tasks"] }]
 roster = "open"
 models = ["moon"]
 arms = ["bare", "hinted"]
@@ -156,8 +156,8 @@ required = true
 [prior_spend]
 amount = "3.50"
 source = "invoice 7"
-sha256 = "%s"
-""" % ("0" * 64, "1" * 64)
+sha256 = "ZEROS"
+""".replace("ZEROS", "0" * 64)
 
 
 def make(folder: Path, text: str = SMALL) -> Path:

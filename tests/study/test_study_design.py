@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from study_folder import SMALL, make
 
 from proctor.core.canonical import encode
 from proctor.core.ids import trial_id
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.study import Design, FrozenTask, Selection, diff_designs, freeze, load_study, plan, single_task_study
-from study_folder import SMALL, make
 
 TASKS = [FrozenTask(name, hashlib.sha256(name.encode()).hexdigest(), "harbor", f"tasks/{name}") for name in "cab"]
 
@@ -145,6 +145,12 @@ def test_the_command_line_narrows_and_that_is_recorded(frozen: Freeze) -> None:
     assert [arm.name for arm in design.arms] == ["skilled"]
     assert design.to_json()["selection"] == {"limit": 2, "arms": ["skilled"]}
     assert plan(design).planned == {"trials": 2, "blocks": 2}
+
+
+def test_one_selection_is_one_design_however_it_is_typed(frozen: Freeze) -> None:
+    assert frozen(selection=Selection(arms=("skilled", "plain"))) == frozen(
+        selection=Selection(arms=("plain", "skilled", "plain"))
+    )
 
 
 SELECTIONS = {

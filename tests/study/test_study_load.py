@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from study_folder import SMALL, WHOLE, make
 
 from proctor.core.canonical import encode
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.study.load import FILE_NAME, LoadedStudy, check_tables, load_study, single_task_study
-from study_folder import SMALL, WHOLE, make
 
 Problems = list[tuple[Reason, str | None]]
 
@@ -128,6 +128,8 @@ BAD = {
     "size in decimal unit": ("sandbox", 'memory = "4 GB"', Reason.INVALID_VALUE, "sandbox.memory"),
     "size of part of a byte": ("sandbox", 'memory = "0.3 KiB"', Reason.INVALID_VALUE, "sandbox.memory"),
     "no cpus": ("sandbox", "cpus = 0", Reason.INVALID_VALUE, "sandbox.cpus"),
+    "cpus as boolean": ("sandbox", "cpus = true", Reason.WRONG_TYPE, "sandbox.cpus"),
+    "slice from the end": ("tasks", 'slice = "-3:"', Reason.INVALID_VALUE, "tasks.slice"),
     "infinite cpus": ("sandbox", "cpus = inf", Reason.INVALID_VALUE, "sandbox.cpus"),
     "cpus that are no number": ("sandbox", "cpus = nan", Reason.INVALID_VALUE, "sandbox.cpus"),
     "unknown network": ("sandbox", 'network = "open"', Reason.INVALID_VALUE, "sandbox.network"),
@@ -392,8 +394,13 @@ def test_what_a_study_brings_must_be_plain_files(case: str, tmp_path: Path) -> N
 
 
 def test_an_arm_does_not_repeat_what_the_study_itself_asks(study: Callable[[str], LoadedStudy]) -> None:
-    text = with_lines("sandbox", 'kind = "docker"') + '[arms.x.config.sandbox]\nmemory = "1 GiB"\n'
-    assert problems(study(text)) == [(Reason.NOT_IN_THIS_VERSION, "sandbox.kind")]
+    text = with_lines("sandbox", 'kind = "docker"', 'rootfs = "roots/none"')
+    text += '[arms.x.config]\nsandbox = { memory = "1 GiB" }\nagent = { timeout = "1m" }\n'
+    assert problems(study(text.replace("command = ", "# "))) == [
+        (Reason.NOT_IN_THIS_VERSION, "sandbox.kind"),
+        (Reason.MISSING_KEY, "agent.command"),
+        (Reason.FILE_MISSING, "sandbox.rootfs"),
+    ]
 
 
 def test_a_pasted_key_is_not_repeated(study: Callable[[str], LoadedStudy]) -> None:
@@ -463,8 +470,30 @@ def test_one_task_needs_no_study_file(tmp_path: Path) -> None:
 
 
 KEYS = st.sampled_from(
-    ["study", "name", "tasks", "path", "agent", "arms", "stages", "main", "config", "hypothesis", "after", "sandbox"]
-    + ["substitute", "where", "models", "budget", "cap", "prompt", "file", "env", "x", "a.b", ""]
+    [
+        "study",
+        "name",
+        "tasks",
+        "path",
+        "agent",
+        "arms",
+        "stages",
+        "main",
+        "config",
+        "hypothesis",
+        "after",
+        "sandbox",
+        "substitute",
+        "where",
+        "models",
+        "budget",
+        "cap",
+        "prompt",
+        "file",
+        "env",
+        "x",
+        "a.b",
+    ]
 )
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6) | st.datetimes() | st.dates(),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 
-from proctor.study.reference import study_reference
 from study_folder import WHOLE
+
+from proctor.study.reference import study_reference
 
 
 def keys(table: dict[str, object]) -> Iterator[str]:

@@ -41,10 +41,20 @@ def resolve(file: StudyFile, raw: Mapping[str, Any], folders: Folders) -> tuple[
     agent, found = agent_design(file.agent, folders, ("agent",))
     sandbox, problems = sandbox_design(file.sandbox, folders, ("sandbox",))
     found += problems
+    said = {
+        refusal.path
+        for refusal in [
+            *found,
+            *later_refusals(file.agent, ("agent",)),
+            *later_refusals(file.sandbox, ("sandbox",)),
+        ]
+    }
     arms: dict[str, ArmDesign] = {}
     for name, arm in file.arms.items():
-        changed, problems = _arm(name, arm, file, raw, folders)
-        found += problems
+        changed, problems = _arm(name, arm, raw, folders)
+        # An arm that changes a table has the table's own faults too: they are said once.
+        config = f"{dotted(('arms', name, 'config'))}."
+        found += [each for each in problems if (each.path or "").removeprefix(config) not in said]
         # What an arm only repeats is no difference.
         own_agent = changed.agent if changed.agent != agent else None
         arms[name] = replace(changed, agent=own_agent, sandbox=changed.sandbox if changed.sandbox != sandbox else None)
@@ -101,9 +111,7 @@ def sandbox_design(table: SandboxTable, folders: Folders, within: Loc) -> tuple[
     )
 
 
-def _arm(
-    name: str, arm: Arm, file: StudyFile, raw: Mapping[str, Any], folders: Folders
-) -> tuple[ArmDesign, list[Refusal]]:
+def _arm(name: str, arm: Arm, raw: Mapping[str, Any], folders: Folders) -> tuple[ArmDesign, list[Refusal]]:
     within: Loc = ("arms", name)
     prompt, found = _prompt(arm, folders, within)
     skills, problems = folders.skills(arm.skills, dotted((*within, "skills"))) if arm.skills is not None else ((), [])
@@ -116,14 +124,14 @@ def _arm(
         found.append(Refusal(Reason.INVALID_VALUE, what, path=path, observed=repr(arm.config.agent["name"])[:80]))
     elif arm.config.agent:
         place: Loc = (*within, "config", "agent")
-        table, problems = _changed(AgentTable, file.agent, raw.get("agent", {}), arm.config.agent, place)
+        table, problems = _changed(AgentTable, raw.get("agent", {}), arm.config.agent, place)
         found += problems
         if table is not None:
             agent, problems = agent_design(table, folders, place)
             found += problems
     if arm.config.sandbox:
         place = (*within, "config", "sandbox")
-        world, problems = _changed(SandboxTable, file.sandbox, raw.get("sandbox", {}), arm.config.sandbox, place)
+        world, problems = _changed(SandboxTable, raw.get("sandbox", {}), arm.config.sandbox, place)
         found += problems
         if world is not None:
             sandbox, problems = sandbox_design(world, folders, place)
@@ -144,15 +152,14 @@ def _prompt(arm: Arm, folders: Folders, within: Loc) -> tuple[PromptDesign | Non
 
 
 def _changed(
-    kind: type[TableT], own: TableT, raw: Mapping[str, Any], config: Mapping[str, Any], within: Loc
+    kind: type[TableT], raw: Mapping[str, Any], config: Mapping[str, Any], within: Loc
 ) -> tuple[TableT | None, list[Refusal]]:
-    """The study's table with an arm's changes, validated as a whole; what the study itself asks is not repeated."""
+    """The study's table with an arm's changes, validated as a whole."""
     try:
         table = kind.model_validate(merged(raw, config))
     except ValidationError as error:
         return None, schema_refusals(error, kind, within)
-    known = {refusal.path for refusal in later_refusals(own, within)}
-    return table, [refusal for refusal in later_refusals(table, within) if refusal.path not in known]
+    return table, later_refusals(table, within)
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -52,7 +52,13 @@ def freeze(
     found += problems
     if found:
         return None, found
-    return _design(loaded.file, loaded.resolved, stage, table, arms, chosen, selection), []
+    # One selection, one design: the order in which the options were typed changes nothing.
+    narrowed = Selection(
+        selection.limit,
+        tuple(arm.name for arm in arms) if selection.arms else (),
+        tuple(model for model in table.models if model in selection.models),
+    )
+    return _design(loaded.file, loaded.resolved, stage, table, arms, chosen, narrowed), []
 
 
 def _arms(
