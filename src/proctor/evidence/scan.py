@@ -121,6 +121,14 @@ def _note(found: Scan, entry: Entry, where: str) -> None:
         raise Refusal(Reason.FORMAT_UNKNOWN, f"an entry's kind {entry.kind[:80]!r} is not known", path=where)
     if (entry.kind is Kind.RUN_ADMITTED) != (entry.seq == 0):
         raise damaged("entry 0, and no other, is run.admitted", where)
+    if entry.seq == 0 and (type(entry.body["format"]) is not int or entry.body["format"] != FORMAT):
+        raise Refusal(
+            Reason.FORMAT_UNKNOWN,
+            "the run's format is not known",
+            path=where,
+            observed=repr(entry.body["format"])[:80],
+            required=FORMAT,
+        )
     found.ended = entry.kind is Kind.RUN_ENDED
     try:
         _note_body(found, entry.kind, entry.body)
@@ -138,8 +146,6 @@ def _note_body(found: Scan, kind: Kind, body: dict[str, Any]) -> None:
         else:
             found.packs[blob.pack] = max(found.packs.get(blob.pack, 0), blob.offset + blob.length)
     if kind is Kind.RUN_ADMITTED:
-        if type(body["format"]) is not int or body["format"] != FORMAT:
-            raise Refusal(Reason.FORMAT_UNKNOWN, f"format {body['format']!r} is not known", required=FORMAT)
         found.run_id = str(body["run_id"])
     elif kind is Kind.ATTEMPT_ADMITTED:
         found.open[body["attempt"]] = OpenAttempt(_inside(body["folder"]))

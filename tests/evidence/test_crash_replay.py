@@ -1,0 +1,189 @@
+"""Power fails after any operation, and any part of what no sync covers is lost: what was acknowledged is there."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from disks import Inode, LoggingDisk, UnsyncedDisk, World, replay
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from journal_parts import agent_started, attempt_admitted, attempt_ended, boundary, create, ended, reopen
+from proctor.core.clock import SystemClock
+from proctor.evidence.entries import Entry
+from proctor.evidence.fold import RunState
+from proctor.evidence.kinds import Kind
+from proctor.evidence.reader import read_blob, read_entries
+from proctor.evidence.runfolder import RunFolder
+
+_BLOCK = 512
+
+
+class LeapingClock(SystemClock):
+    """Goes a minute ahead when told to."""
+
+    leap_ns = 0
+
+    def mono_ns(self) -> int:
+        return super().mono_ns() + self.leap_ns
+
+
+@dataclass
+class Recorded:
+    root: Path
+    log: list[tuple[Any, ...]]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
+    """A run that is opened three times and meets everything that writes; acknowledgements are marks in the log."""
+    root = tmp_path_factory.mktemp("recorded")
+    disk = LoggingDisk()
+    disk.log.append(("sync_dir", root))
+    asyncio.run(_record(root / "run", disk))
+    yield Recorded(root, disk.log)
+
+
+async def _record(path: Path, disk: LoggingDisk) -> None:
+    clock = LeapingClock()
+    run, journal = await create(path, disk=disk, clock=clock)
+
+    async def acknowledged(kind: Kind, body: dict[str, Any], blobs: dict[str, bytes] | None = None) -> None:
+        disk.log.append(("acknowledged", await journal.append(kind, body, blobs=blobs), kind, body, blobs))
+
+    disk.log.append(("acknowledged", 0, Kind.RUN_ADMITTED, None, None))
+    first = attempt_admitted("first")
+    await acknowledged(Kind.ATTEMPT_ADMITTED, first)
+    small, large = {"instruction": b"do it " * 50}, {"instruction": bytes(range(256)) * 4097}
+    await asyncio.gather(
+        *(acknowledged(Kind.ATTEMPT_BOUNDARY, boundary(first["attempt"])) for _ in range(12)),
+        acknowledged(Kind.AGENT_STARTED, agent_started(first["attempt"]), small),
+    )
+    clock.leap_ns += 61_000_000_000
+    await acknowledged(Kind.AGENT_STARTED, agent_started(first["attempt"]), large)
+    file = run.write_atomic(f"{first['folder']}/attempt.json", b"{}")
+    files = [{**file.as_record(), "path": "attempt.json", "role": "derived"}]
+    await acknowledged(Kind.ATTEMPT_FILES, {"attempt": first["attempt"], "files": files})
+    await acknowledged(Kind.ATTEMPT_ENDED, attempt_ended(first["attempt"]))
+    await journal.close(ended())
+    run, journal = await reopen(path, disk=disk)
+    second = attempt_admitted("second")
+    await acknowledged(Kind.ATTEMPT_ADMITTED, second)
+    await acknowledged(Kind.AGENT_STARTED, agent_started(second["attempt"]), {"instruction": b"\x00\xff"})
+    run.write_atomic(f"{second['folder']}/agent/log.txt", b"said something")
+    await journal.close(None)
+    run, journal = await reopen(path, disk=disk)
+    await acknowledged(Kind.RUN_PAUSED, {})
+    await journal.close(ended())
+
+
+def _materialise(world: World, root: Path, target: Path, choose: Callable[[int], int]) -> None:
+    """Write down what survives: of each folder's unsynced changes the first few, of unsynced bytes some blocks."""
+
+    def write(folder: Path) -> None:
+        names = dict(world.names.get(folder, {}))
+        changes = world.changes.get(folder, [])
+        for name, inode, there in changes[: choose(len(changes))]:
+            if there:
+                names[name] = inode
+            else:
+                names.pop(name, None)
+        for name, inode in names.items():
+            place = target / (folder / name).relative_to(root)
+            if inode is None:
+                place.mkdir()
+                write(folder / name)
+            else:
+                place.write_bytes(_surviving(inode, choose))
+
+    write(root)
+
+
+def _surviving(inode: Inode, choose: Callable[[int], int]) -> bytes:
+    content = bytearray(inode.durable + inode.volatile[: choose(len(inode.volatile))])
+    start = len(inode.durable)
+    while start < len(content):
+        stop = min(len(content), (start // _BLOCK + 1) * _BLOCK)
+        # Later blocks may be there without earlier ones, which then read as zeros.
+        if choose(1) == 0:
+            content[start:stop] = bytes(stop - start)
+        start = stop
+    return bytes(content)
+
+
+def _crash_and_check(recorded: Recorded, cut: int, choose: Callable[[int], int]) -> None:
+    log = recorded.log[:cut]
+    acknowledged = [rest for operation, *rest in log if operation == "acknowledged"]
+    target = Path(tempfile.mkdtemp())
+    try:
+        _materialise(replay(log), recorded.root, target, choose)
+        run = RunFolder(target / "run")
+        if not run.is_admitted():
+            assert acknowledged == []
+            return
+        _check(target / "run", acknowledged, asyncio.run(_reopened(target / "run")))
+    finally:
+        shutil.rmtree(target)
+
+
+async def _reopened(path: Path) -> list[Entry]:
+    run, journal = await reopen(path, disk=UnsyncedDisk())
+    assert journal.poisoned is None
+    await journal.close(ended())
+    return list(read_entries(run.journal_path))
+
+
+def _check(path: Path, acknowledged: list[list[Any]], entries: list[Entry]) -> None:
+    for seq, kind, body, blobs in acknowledged:
+        assert entries[seq].kind is kind
+        for name, content in (blobs or {}).items():
+            assert read_blob(RunFolder(path), entries[seq].body[name]) == content
+        if body is not None:
+            assert {name: entries[seq].body[name] for name in body} == body
+    state = RunState.of(entries)
+    assert state.open == {}
+    assert state.ended is not None
+    _check_every_byte_is_named(path, entries)
+
+
+def _check_every_byte_is_named(path: Path, entries: list[Entry]) -> None:
+    named: dict[str, int] = {}
+    folders: dict[str, str] = {}
+    for entry in entries:
+        ref = entry.body.get("instruction")
+        if ref is not None:
+            name = ref["path"] if "path" in ref else f"packs/{ref['pack']}"
+            named[name] = max(named.get(name, 0), ref.get("offset", 0) + ref.get("length", ref["size"]))
+        if entry.kind is Kind.ATTEMPT_ADMITTED:
+            folders[entry.body["attempt"]] = entry.body["folder"]
+        for file in [*entry.body.get("files", []), *entry.body.get("quarantined", [])]:
+            below = f"{folders[entry.body['attempt']]}/" if "attempt" in entry.body else ""
+            named[below + file["path"]] = file["size"]
+        if entry.kind is Kind.CHECKPOINT_MADE:
+            named[entry.body["path"]] = (path / entry.body["path"]).stat().st_size
+    last = f"checkpoints/{len(entries):012d}.note"
+    named[last] = (path / last).stat().st_size
+    stands = {p.relative_to(path).as_posix(): p.stat().st_size for p in path.rglob("*") if p.is_file()}
+    shown = {name: size for name, size in stands.items() if name in named or not Path(name).name.startswith(".")}
+    del shown["journal.jsonl"], shown["lock"]
+    assert shown == named
+
+
+def test_at_every_point_with_all_or_nothing_unsynced_lost(recorded: Recorded) -> None:
+    for cut in range(1, len(recorded.log) + 1):
+        for choose in (lambda most: 0, lambda most: most):
+            _crash_and_check(recorded, cut, choose)
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_at_any_point_with_any_part_of_what_is_unsynced_lost(recorded: Recorded, data: st.DataObject) -> None:
+    cut = data.draw(st.integers(1, len(recorded.log)), label="operations done")
+    _crash_and_check(recorded, cut, lambda most: data.draw(st.integers(0, most)))
