@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from proctor.core.reasons import Reason
+from proctor.study.load import LoadedStudy
+
 SMALL = """
 [study]
 name = "small"
@@ -172,3 +175,15 @@ def make(folder: Path, text: str = SMALL) -> Path:
     (folder / "rows.jsonl").write_text("")
     (folder / "left-out.json").write_text("{}")
     return folder
+
+
+def problems(loaded: LoadedStudy) -> list[tuple[Reason, str | None]]:
+    """What is wrong with a study: reason and place of each refusal."""
+    return [(refusal.reason, refusal.path) for refusal in loaded.refusals]
+
+
+def with_lines(table: str, *lines: str) -> str:
+    """The small study with lines added to a table of it, or with a new table."""
+    head = f"[{table}]\n"
+    body = "\n".join(lines) + "\n"
+    return SMALL.replace(head, head + body) if head in SMALL else f"{SMALL}\n{head}{body}"

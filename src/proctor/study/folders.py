@@ -86,7 +86,7 @@ class Folders:
         return tuple(skills), found
 
     def _skill(self, name: str, place: str, key: str) -> tuple[SkillDesign | None, list[Refusal]]:
-        if not (self._base / place / _SKILL).is_file():
+        if not self._is(f"{place}/{_SKILL}", stat.S_ISREG):
             return None, [_no_skill(place, key)]
         if not NAME.fullmatch(name):
             what = f"the skill folder {place!r} has a name that cannot stand in evidence"

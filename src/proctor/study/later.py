@@ -33,7 +33,7 @@ def _asked(table: Table, within: Loc) -> Iterator[tuple[Loc, str, str | None, st
         if mark is None:
             yield from _inside(value, place)
         elif mark.values and value in mark.values:
-            yield place, f"{value!r}", value, default
+            yield place, f"`{value}`", str(value), None if default is None else str(default)
         elif not mark.values and value != default:
             yield place, "it", None, None
 

@@ -56,8 +56,7 @@ def load_study(path: Path) -> LoadedStudy:
     Raises:
         Refusal: STUDY_NOT_FOUND, STUDY_UNREADABLE. Everything else is in the result's `refusals`.
     """
-    file = path / FILE_NAME if path.is_dir() else path
-    data = _bytes(file)
+    file, data = _bytes(path)
     return check_tables(_tables(data, file), file.parent, file, hashlib.sha256(data).hexdigest())
 
 
@@ -84,8 +83,9 @@ def single_task_study(
     return check_tables(tables, where.parent, None, hashlib.sha256(encode(tables)).hexdigest())
 
 
-def _bytes(file: Path) -> bytes:
+def _bytes(path: Path) -> tuple[Path, bytes]:
     try:
+        file = path / FILE_NAME if path.is_dir() else path
         if not file.is_file():
             raise Refusal(
                 Reason.STUDY_NOT_FOUND, "there is no study file there", path=str(file), required=f"a {FILE_NAME}"
@@ -94,11 +94,11 @@ def _bytes(file: Path) -> bytes:
             data = opened.read(MAX_BYTES + 1)
     except OSError as error:
         what = f"the study file cannot be read: {os.strerror(error.errno or 0)}"
-        raise Refusal(Reason.STUDY_UNREADABLE, what, path=str(file)) from error
+        raise Refusal(Reason.STUDY_UNREADABLE, what, path=str(path)) from error
     if len(data) > MAX_BYTES:
         what = "the study file is larger than any study"
         raise Refusal(Reason.STUDY_UNREADABLE, what, path=str(file), required={"bytes": MAX_BYTES})
-    return data
+    return file, data
 
 
 def _tables(data: bytes, file: Path) -> dict[str, Any]:

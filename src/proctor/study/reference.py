@@ -41,7 +41,7 @@ def study_reference() -> str:
     places = list(_places(StudyFile, "", False))
     forms = {form for place in places for _, field in _rows(place.table) if (form := _form_of(field)) and form.brief}
     legend = "\n".join(f"- *{form.brief}*: {form.words}" for form in sorted(forms, key=lambda form: str(form.brief)))
-    return _HEAD.format(forms=legend) + "".join(map(_section, places))
+    return (_HEAD.format(forms=legend) + "".join(map(_section, places))).rstrip("\n")
 
 
 def _places(table: type[Table], path: str, later: bool) -> Iterator[_Place]:
