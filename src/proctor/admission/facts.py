@@ -84,7 +84,6 @@ class FolderFacts:
     """The run folder before this invocation. `complete` is None where the journal was not read."""
 
     admitted: bool = False
-    problem: Refusal | None = None
     locked: Refusal | None = None
     evidence: Refusal | None = None
     complete: bool | None = None
@@ -116,7 +115,6 @@ class Facts:
     obstacles: tuple[Refusal, ...] = ()
     selected: int | None = None
     sandbox: Availability | None = None
-    required_limits: frozenset[str] = frozenset()
     network: str | None = None
     git: GitFacts | None = None
     components: tuple[Component, ...] = ()

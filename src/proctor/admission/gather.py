@@ -36,7 +36,7 @@ from proctor.tasks.discover import discover
 from proctor.tasks.harbor import read_task
 from proctor.tasks.plan import TaskPlan, environment_plan, obstacles
 from proctor.tasks.roots import RootFacts, read_root
-from proctor.tasks.select import duplicates, select
+from proctor.tasks.selection import duplicates, select
 from proctor.tasks.task import Task
 from proctor.tasks.world import World
 

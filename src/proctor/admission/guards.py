@@ -142,21 +142,6 @@ def sandbox_available(facts: Facts) -> Iterable[Refusal]:
     return () if facts.sandbox is None else facts.sandbox.refusals
 
 
-@guard("sandbox-limits", "Every limit that the design requires can be enforced.", Reason.LIMIT_UNENFORCEABLE)
-def sandbox_limits(facts: Facts) -> Iterable[Refusal]:
-    """A limit that is required and not enforced would make the numbers mean something else."""
-    if facts.sandbox is None or not facts.sandbox.available:
-        return
-    for name in sorted(facts.required_limits - facts.sandbox.capabilities.limits):
-        yield Refusal(
-            Reason.LIMIT_UNENFORCEABLE,
-            f"the limit {name!r} cannot be enforced here",
-            path="sandbox.require",
-            observed=sorted(facts.sandbox.capabilities.limits),
-            required=name,
-        )
-
-
 @guard("sandbox-network", "The sandbox can give the network that the study asks for.", Reason.NETWORK_UNAVAILABLE)
 def sandbox_network(facts: Facts) -> Iterable[Refusal]:
     """Nothing runs with another network than the one on the record."""
@@ -204,13 +189,6 @@ def components_supported(facts: Facts) -> Iterable[Refusal]:
                 observed=component.version,
                 required=f">= {_dotted(component.at_least)}, < {_dotted(component.below)}",
             )
-
-
-@guard("folder-usable", "The run folder can be made and written.", Reason.OUT_UNUSABLE, Reason.DISK_FULL)
-def folder_usable(facts: Facts) -> Iterable[Refusal]:
-    """No evidence, no run."""
-    if facts.folder.problem is not None:
-        yield facts.folder.problem
 
 
 @guard("folder-free", "No other process writes the run.", Reason.RUN_LOCKED)

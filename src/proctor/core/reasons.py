@@ -235,7 +235,9 @@ class Reason(Enum):
         Family.RUN, "A task's content differs from what the run admitted.", "Restore the task, or start another run."
     )
     PREPARED_ONLY = Words(Family.RUN, "The run was prepared and not started, as asked.", "`proctor resume` starts it.")
-    STAGE_DEADLINE = Words(Family.RUN, "The stage reached its deadline: nothing new was started.", "`proctor resume` goes on.")
+    STAGE_DEADLINE = Words(
+        Family.RUN, "The stage reached its deadline: nothing new was started.", "`proctor resume` goes on."
+    )
     DISK_FULL = Words(
         Family.RUN, "There is no space left where the run is kept.", "Free some space and `proctor resume`."
     )

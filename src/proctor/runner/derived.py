@@ -2,9 +2,9 @@
 
 `summary.json` is `{format, run_id, design_sha256, study, stage, complete, totals, openings, groups}`: `totals` as in
 `run.ended`, `openings` how many processes wrote the journal, `groups` one for each planned (model, arm), sorted by
-model (null first) and then arm by code point: `{model, arm, planned, grades: {pass, fail, ungraded}, reasons, exceptions,
-superseded, replaced}`. `reasons` counts finals by reason id, `exceptions` ends of attempts by exception id,
-`superseded` attempts that ended interrupted or lost, `replaced` attempts that took the place of one that
+model (null first) and then arm by code point: `{model, arm, planned, grades: {pass, fail, ungraded}, reasons,
+exceptions, superseded, replaced}`. `reasons` counts finals by reason id, `exceptions` ends of attempts by exception
+id, `superseded` attempts that ended interrupted or lost, `replaced` attempts that took the place of one that
 infrastructure ended.
 """
 

@@ -13,7 +13,11 @@ from proctor.admission.facts import Request
 from proctor.core.exits import Exit
 from proctor.core.ids import trial_folder
 from proctor.core.refusal import Refusal
+from proctor.evidence.keys import OperatorKey
+from proctor.evidence.lock import read_lock
+from proctor.evidence.runfolder import RunFolder
 from proctor.report.progress import Progress
+from proctor.runner.control import ask
 from proctor.runner.session import Finished, execute, operator_key
 from proctor.study import load_study
 
@@ -47,11 +51,7 @@ def launch(how: Launch, *, quiet: bool, say: Callable[[str], None]) -> list[Fini
         say(f"made a signing key for you: {key.fingerprint} (see `proctor keys`)")
     finished = []
     for request in requests(how):
-        with Progress(sys.stderr, quiet=quiet) as progress:
-            try:
-                finished.append(execute(request, key, progress))
-            except Refusal as refusal:
-                finished.append(Finished(Exit.REFUSED, request.out, (refusal,)))
+        finished.append(_one(request, key, quiet))
         if finished[-1].exit not in (Exit.DONE, Exit.DOES_NOT_HOLD):
             break
     return finished
@@ -127,3 +127,36 @@ def _request(how: Launch, stage: str | None, out: Path) -> Request:
         settings=settings,
         sandbox=sandbox,
     )
+
+
+def resume(
+    run: Path,
+    *,
+    study: Path | None,
+    jobs: int | None,
+    waive: tuple[str, ...],
+    quiet: bool,
+    say: Callable[[str], None],
+) -> Finished | None:
+    """Go on with a run; None where it is live and was only told to go on after a pause.
+
+    Raises:
+        Refusal: a live run that is not paused answers RUN_LOCKED by its lock.
+    """
+    lock = read_lock(RunFolder(run))
+    if lock.live and lock.control is not None:
+        control = Path(lock.control)
+        if ask(control, "status").get("paused"):
+            ask(control, "unpause")
+            say("the run goes on")
+            return None
+    request = Request(command="resume", out=run, study=study, jobs=jobs, waive=waive)
+    return _one(request, operator_key()[0], quiet)
+
+
+def _one(request: Request, key: OperatorKey, quiet: bool) -> Finished:
+    with Progress(sys.stderr, quiet=quiet) as progress:
+        try:
+            return execute(request, key, progress)
+        except Refusal as refusal:
+            return Finished(Exit.REFUSED, request.out, (refusal,))

@@ -1,0 +1,118 @@
+"""Each guard has one fact that it alone refuses, and a twin that it lets pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from proctor.admission.facts import Component, Facts, FolderFacts, Request
+from proctor.admission.guards import REGISTRY
+from proctor.admission.provenance import GitFacts, GitState
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.sandbox.base import Availability, Capabilities, Network, Tier
+
+CAPABLE = Capabilities(
+    networks=frozenset({Network.NONE}),
+    many_users=True,
+    freeze=True,
+    capture=True,
+    builds_images=False,
+    limits=frozenset({"memory"}),
+)
+AVAILABLE = Availability("namespace", True, Tier.PRIVILEGED, CAPABLE)
+GOOD = Facts(
+    request=Request("run", Path("runs/x"), study=Path("study.toml")),
+    selected=3,
+    sandbox=AVAILABLE,
+    network="none",
+    git=GitFacts(GitState.CLEAN, "a" * 40),
+    components=(Component("bubblewrap", "0.11.0", (0, 11), (1,)),),
+)
+RESUME = replace(GOOD, request=Request("resume", Path("runs/x")), folder=FolderFacts(admitted=True, complete=False))
+
+
+def said(reason: Reason) -> Refusal:
+    return Refusal(reason, "seen while gathering")
+
+
+FAULTS: dict[str, tuple[Facts, Reason]] = {
+    "waivers-known": (
+        replace(GOOD, request=replace(GOOD.request, waive=("run_exists",))),
+        Reason.UNKNOWN_WAIVER,
+    ),
+    "study-sound": (replace(GOOD, study=(said(Reason.UNKNOWN_KEY),)), Reason.UNKNOWN_KEY),
+    "study-in-this-version": (replace(GOOD, study=(said(Reason.NOT_IN_THIS_VERSION),)), Reason.NOT_IN_THIS_VERSION),
+    "tasks-readable": (replace(GOOD, tasks=(said(Reason.TASK_UNREADABLE),)), Reason.TASK_UNREADABLE),
+    "tasks-selected": (replace(GOOD, selected=0), Reason.NOTHING_SELECTED),
+    "tasks-runnable": (replace(GOOD, obstacles=(said(Reason.TASK_NEEDS_DOCKER),)), Reason.TASK_NEEDS_DOCKER),
+    "agent-sound": (replace(GOOD, agents=(said(Reason.UNKNOWN_AGENT),)), Reason.UNKNOWN_AGENT),
+    "sandbox-available": (
+        replace(GOOD, sandbox=replace(AVAILABLE, available=False, refusals=(said(Reason.USER_NAMESPACES_FORBIDDEN),))),
+        Reason.USER_NAMESPACES_FORBIDDEN,
+    ),
+    "sandbox-network": (replace(GOOD, network="allowlist"), Reason.NETWORK_UNAVAILABLE),
+    "git-readable": (replace(GOOD, git=GitFacts(GitState.BROKEN, why="bad object")), Reason.GIT_BROKEN),
+    "git-clean": (replace(GOOD, git=GitFacts(GitState.DIRTY, "a" * 40, changes=1)), Reason.GIT_DIRTY),
+    "components-supported": (
+        replace(GOOD, components=(Component("bubblewrap", "0.10.9", (0, 11), (1,)),)),
+        Reason.VERSION_UNSUPPORTED,
+    ),
+    "folder-free": (replace(GOOD, folder=FolderFacts(locked=said(Reason.RUN_LOCKED))), Reason.RUN_LOCKED),
+    "run-new": (replace(GOOD, folder=FolderFacts(admitted=True)), Reason.RUN_EXISTS),
+    "run-there": (replace(RESUME, folder=FolderFacts(admitted=False)), Reason.RUN_NOT_FOUND),
+    "evidence-sound": (
+        replace(RESUME, folder=FolderFacts(admitted=True, evidence=said(Reason.EVIDENCE_DAMAGED))),
+        Reason.EVIDENCE_DAMAGED,
+    ),
+    "run-incomplete": (replace(RESUME, folder=FolderFacts(admitted=True, complete=True)), Reason.RUN_COMPLETE),
+    "design-same": (replace(RESUME, changed=(("stage.epochs", 2, 3),)), Reason.DESIGN_CHANGED),
+    "tasks-same": (replace(RESUME, changed_tasks=("fix-bug",)), Reason.TASK_CHANGED),
+}
+
+
+@pytest.mark.parametrize("facts", [GOOD, RESUME], ids=["run", "resume"])
+def test_good_facts_are_not_refused(facts: Facts) -> None:
+    assert REGISTRY.run(facts) == []
+
+
+def test_every_guard_has_its_fault() -> None:
+    assert {guard.id for guard in REGISTRY} == set(FAULTS)
+
+
+@pytest.mark.parametrize("guard_id", FAULTS)
+def test_one_fault_is_refused_by_its_guard_alone(guard_id: str) -> None:
+    facts, reason = FAULTS[guard_id]
+    refusals = REGISTRY.run(facts)
+    assert [(refusal.guard, refusal.reason) for refusal in refusals] == [(guard_id, reason)]
+
+
+@pytest.mark.parametrize("guard_id", FAULTS)
+def test_no_guard_is_dead(guard_id: str) -> None:
+    facts, _ = FAULTS[guard_id]
+    assert REGISTRY.run(facts, disabled=frozenset({guard_id})) == []
+
+
+def test_only_an_unclean_work_tree_can_be_waived() -> None:
+    assert {reason for guard in REGISTRY for reason in guard.waivable} == {Reason.GIT_DIRTY}
+
+
+@pytest.mark.parametrize(
+    ("version", "fits"),
+    [
+        ("0.11.0", True),
+        ("0.11", True),
+        ("0.99.9", True),
+        ("1.0", False),
+        ("0.9", False),
+        ("0.11.0rc1", True),
+        ("", False),
+        (None, False),
+        ("garbage", False),
+    ],
+)
+def test_component_ranges(version: str | None, fits: bool) -> None:
+    facts = replace(GOOD, components=(Component("bubblewrap", version, (0, 11), (1,)),))
+    assert (REGISTRY.run(facts) == []) is fits
