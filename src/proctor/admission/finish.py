@@ -83,6 +83,13 @@ async def run_to_the_end(work: Callable[[Stop], Awaitable[Exit]], close: Closer)
             signal.signal(number, signal.SIG_IGN)
 
 
+def listen_again() -> None:
+    """Signals end the process again as they do by default: for a further run in the same process."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 class _Exited(RuntimeError):
     """The work called SystemExit: raised through a task it would end the loop before the record."""
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from proctor.admission.facts import Request
+from proctor.admission.finish import listen_again
 from proctor.core.exits import Exit
-from proctor.core.ids import trial_folder
 from proctor.core.refusal import Refusal
 from proctor.evidence.keys import OperatorKey
 from proctor.evidence.lock import read_lock
@@ -60,7 +60,8 @@ def launch(how: Launch, *, quiet: bool, say: Callable[[str], None]) -> list[Fini
 def requests(how: Launch) -> Iterator[Request]:
     """One request for each stage; a study that cannot be read gives one, so that the refusal has its record."""
     if how.task is not None:
-        yield _request(how, None, how.out or _free_folder(how))
+        name = f"{how.task.resolve().name}-{how.agent or 'oracle'}"
+        yield _request(how, None, how.out or free_folder(runs_folder(Path.cwd()) / name))
         return
     assert how.study is not None
     name, stages = _stages(how)
@@ -91,11 +92,8 @@ def _stages(how: Launch) -> tuple[str, list[str]]:
     return loaded.file.study.name, [how.stage] if how.stage else list(loaded.file.stages)
 
 
-def _free_folder(how: Launch) -> Path:
-    """The first free numbered folder: a single task is tried again and again."""
-    assert how.task is not None
-    name = trial_folder(how.task.resolve().name, None, how.agent or "oracle", 1).rsplit("-", 2)[0]
-    base = runs_folder(Path.cwd()) / name
+def free_folder(base: Path) -> Path:
+    """The first free numbered folder below `base`: a single task is tried again and again."""
     number = 1
     while (base / f"{number:03d}").exists():
         number += 1
@@ -155,6 +153,7 @@ def resume(
 
 
 def _one(request: Request, key: OperatorKey, quiet: bool) -> Finished:
+    listen_again()
     with Progress(sys.stderr, quiet=quiet) as progress:
         try:
             return execute(request, key, progress)

@@ -1,0 +1,46 @@
+"""proctor check: all gates of a run, no effects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from proctor.cli.common import json_option, print_json, print_refusals, say
+
+
+@click.command()
+@click.argument("study", type=click.Path(path_type=Path))
+@click.option("--stage", help="This stage only.")
+@click.option("--out", type=click.Path(path_type=Path), help="The run folder that a run would use.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N tasks, by name.")
+@click.option("--model", "models", multiple=True, help="Only this model of the stage.")
+@click.option("--arm", "arms", multiple=True, help="Only this arm of the stage.")
+@click.option("--waive", multiple=True, metavar="REASON", help="As `run` would.")
+@json_option
+def check(study: Path, as_json: bool, **options: Any) -> int:
+    """Say whether STUDY would be admitted: the same guards as `run`, nothing written, nothing started."""
+    from proctor.admission.admit import check as look
+    from proctor.core.exits import Exit
+    from proctor.runner.launch import Launch, requests
+
+    verdicts = [look(request) for request in requests(Launch(command="check", study=study, **options))]
+    if as_json:
+        print_json([dict(verdict.manifest) for verdict in verdicts])
+    refused = [refusal for verdict in verdicts for refusal in verdict.refusals]
+    if refused:
+        print_refusals(refused)
+        say(f"{len(refused)} refusals: a run would not be admitted")
+        return int(Exit.REFUSED)
+    if not as_json:
+        for verdict in verdicts:
+            design = verdict.gathered.design if verdict.gathered else None
+            if design is not None:
+                trials = len(design.tasks) * len(design.arms) * design.stage.epochs * len(design.model_names)
+                click.echo(
+                    f"{design.study.name} / {design.stage.name}: {trials} trials"
+                    f" ({len(design.tasks)} tasks, {len(design.arms)} arms, {design.stage.epochs} epochs)"
+                    f" would be admitted; design sha256 {design.sha256}"
+                )
+    return int(Exit.DONE)

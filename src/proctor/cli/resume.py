@@ -1,0 +1,25 @@
+"""proctor resume: go on with a run that was interrupted, or with one that is paused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from proctor.cli.common import json_option, run_argument, say
+
+
+@click.command()
+@run_argument
+@click.option("--study", type=click.Path(path_type=Path), help="Where the study is now, if the run folder was moved.")
+@click.option("-j", "--jobs", type=click.IntRange(min=1, max=1024), metavar="N", help="Attempts at once.")
+@click.option("--waive", multiple=True, metavar="REASON", help="Go on although this reason refuses; recorded.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+@json_option
+def resume(run: Path, study: Path | None, jobs: int | None, waive: tuple[str, ...], quiet: bool, as_json: bool) -> int:
+    """Go on with RUN: what has its final stays, what was cut short is tried anew."""
+    from proctor.cli.run import report
+    from proctor.runner.launch import resume as go_on
+
+    finished = go_on(run, study=study, jobs=jobs, waive=waive, quiet=quiet, say=say)
+    return report([finished], as_json=as_json) if finished is not None else 0

@@ -1,0 +1,95 @@
+"""proctor tasks: what lies at a path, and whether it can be trusted as a task."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from proctor.cli.common import json_option, print_json, print_refusals, say
+
+if TYPE_CHECKING:
+    from proctor.runner.selfcheck import TaskVerdict
+
+paths_argument = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+
+
+@click.group()
+def tasks() -> None:
+    """Look at task folders."""
+
+
+@tasks.command()
+@paths_argument
+@click.option("--rootfs", type=click.Path(path_type=Path), help="A root folder instead of the host's /usr.")
+@click.option("--substitute", multiple=True, metavar="IMAGE=ROOT", help="A root that stands in for IMAGE.")
+@click.option("--out", type=click.Path(path_type=Path), help="Where the runs go (default: runs/checks).")
+@json_option
+def check(
+    paths: tuple[Path, ...], rootfs: Path | None, substitute: tuple[str, ...], out: Path | None, as_json: bool
+) -> int:
+    """One verdict a path: what it is, what it needs, whether its own solution passes and doing nothing fails."""
+    from proctor.core.exits import Exit
+    from proctor.runner.selfcheck import check_tasks
+
+    status, records = Exit.DONE, []
+    for verdict in check_tasks(paths, rootfs=rootfs, substitute=substitute, out=out, say=say):
+        records.append(verdict.as_record())
+        if not as_json:
+            _print(verdict)
+        if verdict.stopped is not None:
+            status = verdict.stopped
+        elif verdict.refusals:
+            status = Exit.REFUSED
+    if as_json:
+        print_json(records)
+    return int(status)
+
+
+@tasks.command("list")
+@paths_argument
+@json_option
+def list_(paths: tuple[Path, ...], as_json: bool) -> int:
+    """List the tasks at PATHS: name, format, digest. Nothing is run."""
+    from proctor.core.exits import Exit
+    from proctor.core.refusal import Refusal
+    from proctor.runner.selfcheck import TaskVerdict
+    from proctor.tasks.discover import Found, discover
+    from proctor.tasks.harbor import read_task
+
+    verdicts = []
+    for candidate in discover(paths):
+        refusals = () if candidate.refusal is None else (candidate.refusal,)
+        task = None
+        if candidate.found is Found.TASK:
+            try:
+                task = read_task(candidate.path)
+            except Refusal as refusal:
+                refusals = (refusal,)
+        verdicts.append(TaskVerdict(candidate.path, candidate.found, candidate.format, task, refusals))
+    if as_json:
+        print_json([verdict.as_record() for verdict in verdicts])
+    else:
+        for verdict in verdicts:
+            name = verdict.task.name if verdict.task else "-"
+            digest = verdict.task.digest[:16] if verdict.task else "-"
+            why = f"  {verdict.refusals[0].message}" if verdict.refusals else ""
+            click.echo(f"{name:32} {verdict.format or verdict.found.value:26} {digest:16}  {verdict.path}{why}")
+    return int(Exit.REFUSED if any(verdict.refusals for verdict in verdicts) else Exit.DONE)
+
+
+def _print(verdict: TaskVerdict) -> None:
+    colour = {"ok": "green", "refused": "red"}.get(verdict.word)
+    click.secho(f"{verdict.word:12}", fg=colour, nl=False)
+    click.echo(f"{verdict.path}" + (f"  ({verdict.format})" if verdict.format else ""))
+    if verdict.grades:
+        names = {"oracle": "own solution", "nop": "doing nothing"}
+        click.echo("  " + " · ".join(f"{names[agent]}: {grade}" for agent, grade in verdict.grades.items()))
+    if verdict.task is not None:
+        for key in verdict.task.unknown_keys:
+            close = f" (closest known: {key.closest})" if key.closest else ""
+            click.echo(f"  unknown key: {key.name}{close}")
+        for note in [*verdict.task.notes, *verdict.task.migrated]:
+            click.echo(f"  note: {note}")
+    print_refusals(verdict.refusals)

@@ -1,0 +1,155 @@
+"""A task's self-check: its own solution must pass, and doing nothing must fail. Each is an ordinary admitted run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from proctor.core.exits import Exit
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.evidence.fold import Final
+from proctor.evidence.kinds import Kind
+from proctor.evidence.reader import read_entries
+from proctor.evidence.runfolder import RunFolder
+from proctor.runner.launch import Launch, free_folder, launch, runs_folder
+from proctor.runner.session import Finished
+from proctor.tasks.discover import Candidate, Found, discover
+from proctor.tasks.harbor import read_task
+from proctor.tasks.task import Task
+
+_WANTED = {"oracle": "pass", "nop": "fail"}
+_WRONG = {"oracle": Reason.TASK_SOLUTION_FAILS, "nop": Reason.TASK_NOP_PASSES}
+
+
+@dataclass(frozen=True)
+class TaskVerdict:
+    """What a path is, and whether it is a task that can be trusted.
+
+    `grades` are of the runs that took place, by agent; `stopped` is the exit status of a run that did not end by
+    itself.
+    """
+
+    path: Path
+    found: Found
+    format: str | None
+    task: Task | None = None
+    refusals: tuple[Refusal, ...] = ()
+    grades: dict[str, str] = field(default_factory=dict)
+    runs: tuple[Path, ...] = ()
+    stopped: Exit | None = None
+
+    @property
+    def word(self) -> str:
+        """The verdict in a word."""
+        if self.stopped is not None:
+            return "stopped"
+        if self.found is Found.PASSED_OVER:
+            return "passed over"
+        return "refused" if self.refusals else "ok"
+
+    def as_record(self) -> dict[str, Any]:
+        """For `--json`."""
+        return {
+            "path": str(self.path),
+            "verdict": self.word,
+            "found": self.found.value,
+            "format": self.format,
+            "name": self.task.name if self.task else None,
+            "sha256": self.task.digest if self.task else None,
+            "unknown_keys": [
+                {"key": key.name, "closest": key.closest} for key in (self.task.unknown_keys if self.task else ())
+            ],
+            "notes": [*self.task.notes, *self.task.migrated] if self.task else [],
+            "refusals": [refusal.as_record() for refusal in self.refusals],
+            "grades": dict(self.grades),
+            "runs": [str(run) for run in self.runs],
+        }
+
+
+def check_tasks(
+    paths: Sequence[Path],
+    *,
+    rootfs: Path | None,
+    substitute: tuple[str, ...],
+    out: Path | None,
+    say: Callable[[str], None],
+) -> Iterator[TaskVerdict]:
+    """One verdict for each thing found at the paths; stops after one that was interrupted."""
+    base = out or runs_folder(Path.cwd()) / "checks"
+    for candidate in discover(paths):
+        verdict = _check(candidate, base, rootfs, substitute, say)
+        yield verdict
+        if verdict.stopped is not None:
+            return
+
+
+def _check(
+    candidate: Candidate,
+    base: Path,
+    rootfs: Path | None,
+    substitute: tuple[str, ...],
+    say: Callable[[str], None],
+) -> TaskVerdict:
+    if candidate.refusal is not None or candidate.found is not Found.TASK:
+        refusals = () if candidate.refusal is None else (candidate.refusal,)
+        return TaskVerdict(candidate.path, candidate.found, candidate.format, refusals=refusals)
+    try:
+        task = read_task(candidate.path)
+    except Refusal as refusal:
+        return TaskVerdict(candidate.path, candidate.found, candidate.format, refusals=(refusal,))
+    folder = free_folder(base / candidate.path.resolve().name)
+    refusals_found: list[Refusal] = []
+    grades: dict[str, str] = {}
+    runs: list[Path] = []
+    for agent in _WANTED:
+        # what is checked is the content by its digest, committed or not: that is on the record as a waiver
+        how = Launch(
+            command="tasks check",
+            task=candidate.path,
+            agent=agent,
+            rootfs=rootfs,
+            substitute=substitute,
+            out=folder / agent,
+            waive=("git_dirty",),
+        )
+        (finished,) = launch(how, quiet=True, say=say)
+        runs.append(finished.run)
+        if finished.refusals:
+            known = {(refusal.reason, refusal.message) for refusal in refusals_found}
+            refusals_found += [each for each in finished.refusals if (each.reason, each.message) not in known]
+            continue
+        if finished.exit not in (Exit.DONE, Exit.DOES_NOT_HOLD):
+            return TaskVerdict(candidate.path, candidate.found, candidate.format, task, stopped=finished.exit)
+        final = _final(finished)
+        grades[agent] = final.grade
+        if final.grade != _WANTED[agent]:
+            refusals_found.append(_wrong(agent, final, finished))
+    return TaskVerdict(
+        candidate.path, candidate.found, candidate.format, task, tuple(refusals_found), grades, tuple(runs)
+    )
+
+
+def _final(finished: Finished) -> Final:
+    """The final of a run's only trial."""
+    finals = [
+        entry.body
+        for entry in read_entries(RunFolder(finished.run).journal_path, validate=False)
+        if entry.kind is Kind.TRIAL_FINAL
+    ]
+    (body,) = finals
+    return Final(None, body["grade"], body["reason"], body["reward"])
+
+
+def _wrong(agent: str, final: Final, finished: Finished) -> Refusal:
+    reason = Reason.TASK_CHECK_UNGRADED if final.grade == "ungraded" else _WRONG[agent]
+    who = "its own solution" if agent == "oracle" else "doing nothing"
+    return Refusal(
+        reason,
+        f"{who} ends {final.grade}" + (f" ({final.reason})" if final.reason else ""),
+        path=str(finished.run),
+        observed={"grade": final.grade, "reason": final.reason, "reward": final.reward},
+        required=f"{who} ends {_WANTED[agent]}",
+    )
