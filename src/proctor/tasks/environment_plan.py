@@ -216,7 +216,7 @@ def _record(
 def _build(environment: Environment, recipe: Recipe | None, tree: Tree, workdir: str) -> list[BuildStep]:
     context = Context(tree, environment.folder, environment.ignore)
     steps: list[BuildStep] = []
-    folders: set[str] = set()
+    folders = {"/"}
     for step in recipe.steps if recipe else ():
         if isinstance(step, Copy):
             steps.extend(context.copy(step, folders, f"{environment.folder}/Dockerfile:{step.line}"))

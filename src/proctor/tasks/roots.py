@@ -72,7 +72,7 @@ def parse_dpkg_status(text: str) -> tuple[dict[str, str], frozenset[str]]:
     provided: set[str] = set()
     for block in text.split("\n\n"):
         fields = dict(line.split(": ", 1) for line in block.splitlines() if ": " in line and line[0] not in " \t")
-        if fields.get("Status", "").split() != ["install", "ok", "installed"] or "Package" not in fields:
+        if fields.get("Status", "").split()[1:] != ["ok", "installed"] or "Package" not in fields:
             continue
         packages[fields["Package"]] = fields.get("Version", "")
         provided.update(name.split("(")[0].strip() for name in fields.get("Provides", "").split(",") if name.strip())
