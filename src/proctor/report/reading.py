@@ -1,0 +1,187 @@
+"""A run as its evidence tells it: the design, the plan, the fold over the journal, and one row for each trial."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from proctor.core.ids import attempt_id
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.core.strictjson import loads
+from proctor.evidence.entries import damaged
+from proctor.evidence.fold import SUPERSEDED, Cell, RunState
+from proctor.evidence.kinds import Kind
+from proctor.evidence.reader import read_entries
+from proctor.evidence.runfolder import RunFolder
+from proctor.grading.grade import GradeState
+from proctor.grading.summary import Final, PlannedTrial, summarize
+from proctor.study import Design, Plan, Trial, plan
+
+MAX_DESIGN_BYTES = 256 * 2**20
+
+
+@dataclass(slots=True)
+class Tries:
+    """What a trial's attempts came to so far; what describes one attempt is of the last one.
+
+    `duration_ns` sums the phases of an attempt, None while it runs or where it ended without a word.
+    """
+
+    attempts: int = 0
+    superseded: int = 0
+    replaced: int = 0
+    folder: str | None = None
+    outcome: str | None = None
+    exception: str | None = None
+    duration_ns: int | None = None
+    tests: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One planned trial. Without a final its grade is `ungraded` with reason `not_run`, as in grade_summary.json."""
+
+    trial: Trial
+    grade: str
+    reason: str | None
+    reward: float | None
+    final: bool
+    tries: Tries
+
+    @property
+    def last_attempt(self) -> str | None:
+        """Id of the last attempt, None where there is none."""
+        return attempt_id(self.trial.id, self.tries.attempts - 1) if self.tries.attempts else None
+
+    def as_record(self) -> dict[str, Any]:
+        """Flat, for csv, jsonl and JSON; times in seconds, absence is None."""
+        trial, tries, tests = self.trial, self.tries, self.tries.tests
+        return {
+            "trial": trial.id,
+            "task": trial.task,
+            "model": trial.model,
+            "arm": trial.arm,
+            "epoch": trial.epoch,
+            "grade": self.grade,
+            "reason": self.reason,
+            "reward": self.reward,
+            "final": self.final,
+            "attempts": tries.attempts,
+            "superseded": tries.superseded,
+            "replaced": tries.replaced,
+            "exception": tries.exception,
+            "duration_sec": None if tries.duration_ns is None else round(tries.duration_ns / 1e9, 6),
+            "tests_passed": None if tests is None else tests["all_pass"],
+            "tests_failed": None if tests is None else tests["last_row_fails"],
+            "folder": tries.folder,
+        }
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A run that was read. `rows` are in the order of the plan."""
+
+    run: RunFolder
+    design: Design
+    plan: Plan
+    state: RunState
+    rows: tuple[Row, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every planned trial has its final."""
+        return self.state.finals == len(self.rows)
+
+    def grades(self) -> dict[str, Any]:
+        """What `grade_summary.json` holds, made anew."""
+        planned = {row.trial.id: _planned(row.trial) for row in self.rows}
+        finals = {
+            planned[row.trial.id]: Final(GradeState(row.grade), row.reason, row.reward)
+            for row in self.rows
+            if row.final
+        }
+        return summarize(list(planned.values()), finals)
+
+
+def read_run(run: RunFolder, *, validate: bool = True) -> Reading:
+    """Read a run, live or over; a last line that is not finished is left out.
+
+    Args:
+        validate: check the journal's chain too.
+
+    Raises:
+        Refusal: `run_not_found`, `evidence_unreadable`, `evidence_damaged`, `format_unknown`.
+    """
+    design = read_design(run)
+    drawn = plan(design)
+    trials = list(drawn.trials())
+    state = RunState({trial.id: Cell(trial.model, trial.arm) for trial in trials})
+    tries: dict[str, Tries] = {}
+    for entry in read_entries(run.journal_path, validate=validate):
+        state.apply(entry.kind, entry.body)
+        try:
+            _follow(tries, entry.kind, entry.body)
+        except (KeyError, TypeError, ValueError, AttributeError) as fault:
+            raise damaged(f"an entry cannot be understood: {fault!r}", f"journal.jsonl:{state.entries}") from fault
+    said = (state.admitted or {}).get("design_sha256")
+    if said != design.sha256:
+        raise damaged("the design is not the one that was admitted", "design.json", design.sha256, said)
+    return Reading(run, design, drawn, state, tuple(_row(trial, state, tries) for trial in trials))
+
+
+def read_design(run: RunFolder) -> Design:
+    """The frozen design of a run.
+
+    Raises:
+        Refusal: `evidence_unreadable`, `evidence_damaged`, `json_invalid`, `format_unknown`.
+    """
+    try:
+        data = run.design_path.read_bytes()
+    except OSError as error:
+        raise Refusal(
+            Reason.EVIDENCE_UNREADABLE, f"the design cannot be read: {error.strerror}", path="design.json"
+        ) from error
+    design = Design.from_json(loads(data, max_bytes=MAX_DESIGN_BYTES, path="design.json"), path="design.json")
+    if hashlib.sha256(data).hexdigest() != design.sha256:
+        raise damaged("the design is not in its canonical form", "design.json")
+    return design
+
+
+def _follow(tries: dict[str, Tries], kind: Kind | str, body: Mapping[str, Any]) -> None:
+    if kind is Kind.ATTEMPT_ADMITTED:
+        before = tries.get(body["trial"], Tries())
+        tries[body["trial"]] = Tries(
+            attempts=before.attempts + 1,
+            superseded=before.superseded,
+            replaced=before.replaced + (body["replaces"] is not None),
+            folder=str(body["folder"]),
+        )
+    elif kind is Kind.ATTEMPT_GRADED:
+        tests = body["tests"]
+        own = tries[_trial_of(body)]
+        own.tests = None if tests is None else {name: int(tests[name]) for name in ("all_pass", "last_row_fails")}
+    elif kind is Kind.ATTEMPT_ENDED:
+        own = tries[_trial_of(body)]
+        own.outcome, own.exception = str(body["outcome"]), body["exception"]
+        own.superseded += own.outcome in SUPERSEDED
+        timing = body["timing"]
+        own.duration_ns = sum(int(ns) for ns in timing.values()) if timing else None
+
+
+def _trial_of(body: Mapping[str, Any]) -> str:
+    return str(body["attempt"]).partition("/")[0]
+
+
+def _row(trial: Trial, state: RunState, tries: Mapping[str, Tries]) -> Row:
+    final = state.final(trial.id)
+    own = tries.get(trial.id, Tries())
+    if final is None:
+        return Row(trial, GradeState.UNGRADED.value, Reason.NOT_RUN.id, None, False, own)
+    return Row(trial, final.grade, final.reason, final.reward, True, own)
+
+
+def _planned(trial: Trial) -> PlannedTrial:
+    return PlannedTrial(trial.task, trial.model, trial.arm, trial.epoch)

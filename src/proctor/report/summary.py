@@ -1,0 +1,165 @@
+"""What a run came to, for people: grades of each arm with their bounds, pairs, disclosures, and what to type next."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import click
+
+from proctor.core.exits import Exit
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.evidence.fold import CellCounts
+from proctor.evidence.runfolder import RunFolder
+from proctor.report.paired import Pairs, paired_counts
+from proctor.report.reading import Reading, read_run
+from proctor.report.text import command, safe, short_path, table
+
+_NOT_COMPARABLE = "* of the graded trials alone, a denominator of its own: not comparable between arms or runs"
+
+
+def print_end(run: Path, exit_status: int, reason: Reason | None, message: str | None) -> None:
+    """Print to standard output how a run ended, what it came to, where the evidence is and what to type next.
+
+    Evidence that cannot be read is said, never raised: how the run ended is on the record already.
+    """
+    try:
+        reading = read_run(RunFolder(run), validate=False)
+        body = results_lines(reading)
+        head = f"{safe(reading.design.study.name)} · {safe(reading.design.stage.name)}: "
+        key = fingerprint(reading)
+        complete = reading.complete
+    except Refusal as refusal:
+        body, head, key, complete = [f"the run cannot be read: {safe(str(refusal))}"], "", None, False
+    try:
+        click.secho(head + ending(exit_status, reason, message), bold=True)
+        for line in [*body, "", *next_steps(run, key, complete=complete)]:
+            click.echo(line)
+    except BrokenPipeError:
+        pass  # the status of a run is that of its record, whoever stopped reading
+
+
+def ending(exit_status: int, reason: Reason | None, message: str | None) -> str:
+    """How a process of a run ended, in one line."""
+    known = exit_status in set(Exit)
+    text = f"{Exit(exit_status).doc if known else 'ended'} (exit status {exit_status})"
+    if reason is not None:
+        text += f": {reason.id}"
+    return f"{text}: {safe(message)}" if message else text
+
+
+def next_steps(run: Path, key: str | None, *, complete: bool) -> list[str]:
+    """Where the evidence is, and the commands that go on from it."""
+    shown = short_path(run)
+    verify = ["proctor", "verify", shown, *(["--key", key] if key else [])]
+    lines = [f"evidence   {safe(shown)}", f"verify     {safe(command(*verify))}"]
+    if not complete:
+        lines.append(f"go on      {safe(command('proctor', 'resume', shown))}")
+    return lines
+
+
+def fingerprint(reading: Reading) -> str | None:
+    """The fingerprint of the key that signed the run's first opening, as the run says."""
+    key = (reading.state.admitted or {}).get("key")
+    said = key.get("fingerprint") if isinstance(key, dict) else None
+    return said if isinstance(said, str) else None
+
+
+def results_lines(reading: Reading) -> list[str]:
+    """The tables of a run's results."""
+    summary = reading.grades()
+    lines = ["", *_grades_table(summary["groups"]), *_ungraded(summary["groups"])]
+    lines += _disclosed(reading)
+    if len(reading.design.arms) > 1:
+        lines += _pairs(paired_counts(reading.design, reading.rows))
+    return lines
+
+
+def _grades_table(groups: list[dict[str, Any]]) -> list[str]:
+    partial = any(_is_partial(group) for group in groups)
+    modelled = any(group["model"] is not None for group in groups)
+    head = [*(["model"] if modelled else []), "arm", "planned", "pass", "fail", "ungraded"]
+    first_number = len(head) - 4
+    head += ["pass / planned", "graded only", "bounds", *(["mean reward"] if partial else [])]
+    rows = []
+    for group in groups:
+        graded, bounds = group["graded_only"], group["bounds"]
+        star = "" if graded["comparable"] else " *"
+        row = [*([group["model"]] if modelled else []), group["arm"], group["planned"]]
+        row += [group["pass"], group["fail"], group["ungraded"], _rate(group["headline"]), _rate(graded) + star]
+        row.append(f"[{_fraction(bounds['low'])}, {_fraction(bounds['high'])}]")
+        if partial:
+            mean = group["mean_reward"]
+            row.append(None if mean["decimal"] is None else mean["decimal"] + ("" if mean["comparable"] else " *"))
+        rows.append(row)
+    lines = table(head, rows, right=range(first_number, first_number + 4))
+    if any("*" in line for line in lines[1:]) and any(not group["graded_only"]["comparable"] for group in groups):
+        lines.append(_NOT_COMPARABLE)
+    return lines
+
+
+def _is_partial(group: dict[str, Any]) -> bool:
+    """Whether its rewards say more than its grades do."""
+    mean = group["mean_reward"]["decimal"]
+    return mean is not None and mean != group["graded_only"]["decimal"]
+
+
+def _rate(rate: dict[str, Any]) -> str:
+    if not rate["den"]:
+        return _fraction(rate)
+    return f"{_fraction(rate)} = {100 * rate['num'] / rate['den']:.1f} %"
+
+
+def _fraction(rate: dict[str, Any]) -> str:
+    return f"{rate['num']}/{rate['den']}"
+
+
+def _ungraded(groups: list[dict[str, Any]]) -> list[str]:
+    rows = [
+        [_cell_name(group["model"], group["arm"]), count, reason, _summary(reason)]
+        for group in groups
+        for reason, count in group["ungraded_by_reason"].items()
+    ]
+    return ["", *table(["ungraded", "trials", "reason", "which means"], rows, right=[1])] if rows else []
+
+
+def _summary(reason_id: str) -> str:
+    reason = Reason.by_id(reason_id)
+    return reason.summary if reason else "(a reason that this version does not know)"
+
+
+def _cell_name(model: str | None, arm: str) -> str:
+    return arm if model is None else f"{model} · {arm}"
+
+
+def _disclosed(reading: Reading) -> list[str]:
+    """Attempts that do not count, or ended otherwise than by themselves: said, although the rates do not need them."""
+    rows = []
+    for cell, counts in sorted(reading.state.counts.items(), key=lambda item: str(item[0])):
+        if cell is not None and (counts.superseded or counts.replaced or counts.exceptions):
+            said = _exceptions(counts)
+            rows.append([_cell_name(cell.model, cell.arm), counts.superseded, counts.replaced, said or None])
+    if not rows:
+        return []
+    return ["", *table(["attempts", "superseded", "replaced", "ended by"], rows, right=[1, 2])]
+
+
+def _exceptions(counts: CellCounts) -> str:
+    return ", ".join(f"{count} {reason}" for reason, count in sorted(Counter(counts.exceptions).items()))
+
+
+def _pairs(pairs: list[Pairs]) -> list[str]:
+    if not pairs:
+        return []
+    repeated = any(each.repeats > 1 for each in pairs)
+    head = ["tasks", "both passed", "only first", "only second", "neither"]
+    if repeated:
+        head = ["tasks (repeats averaged)", "both always", "first more", "second more", "never", "even"]
+    rows = []
+    for each in pairs:
+        name = _cell_name(each.model, f"{each.first} | {each.second}")
+        row = [name, each.both, each.first_only, each.second_only, each.neither]
+        rows.append([*row, *([each.even] if repeated else []), each.not_compared])
+    return ["", *table([*head, "not compared"], rows, right=range(1, len(head) + 1))]
