@@ -7,6 +7,7 @@ from proctor.agents.base import SkillPack, Solution
 from proctor.core.ids import attempt_id, trial_folder
 from proctor.grading.solved import DuplicateTests, parse_solved
 from proctor.rollout.job import Artifact, Command, Healthcheck, Job, Tests, World
+from proctor.runner.inputs import Inputs
 from proctor.sandbox.base import Limits, Network, PutItem
 from proctor.study.design import SandboxDesign
 from proctor.study.plan import Trial
@@ -20,7 +21,13 @@ from proctor.tasks.task import Task
 
 
 def make_job(
-    ready: Ready, trial: Trial, number: int, *, supersedes: str | None = None, replaces: str | None = None
+    ready: Ready,
+    inputs: Inputs,
+    trial: Trial,
+    number: int,
+    *,
+    supersedes: str | None = None,
+    replaces: str | None = None,
 ) -> Job:
     """The job of one attempt at a trial."""
     design, task, plan = ready.design, ready.tasks[trial.task], ready.plans[trial.task, trial.arm]
@@ -36,17 +43,17 @@ def make_job(
         arm=trial.arm,
         epoch=trial.epoch,
         folder=f"trials/{trial_folder(trial.task, trial.model, trial.arm, trial.epoch)}/{number}",
-        world=_world(plan.main, task.environment.table, sandbox, plan.agent_network),
-        separate=_separate(task, plan, sandbox),
+        world=_world(plan.main, task.environment.table, sandbox, plan.agent_network, inputs),
+        separate=_separate(task, plan, sandbox, inputs),
         agent=ready.agents[trial.arm],
         settings=agent.settings,
-        instruction=_instruction(task.instruction, arm.prompt.append if arm.prompt else None),
-        skills=tuple(SkillPack(skill.name, ready.base / skill.path, skill.sha256) for skill in arm.skills),
-        solution=_solution(task, plan),
+        instruction=arm.instruct(task.instruction),
+        skills=tuple(SkillPack(skill.name, inputs.at(ready.base / skill.path), skill.sha256) for skill in arm.skills),
+        solution=_solution(task, plan, inputs),
         agent_user=plan.agent_user,
         agent_timeout_sec=_stricter(task.agent.timeout_sec, agent.timeout_sec),
         tests=Tests(
-            folder=task.path / "tests" if plan.bring_tests else None,
+            folder=inputs.at(task.path / "tests") if plan.bring_tests else None,
             script="test.sh",
             env=plan.verifier_env,
             user=plan.verifier_user,
@@ -75,7 +82,9 @@ def make_job(
     )
 
 
-def _world(plan: EnvironmentPlan, table: EnvironmentTable, sandbox: SandboxDesign, network: str) -> World:
+def _world(
+    plan: EnvironmentPlan, table: EnvironmentTable, sandbox: SandboxDesign, network: str, inputs: Inputs
+) -> World:
     check = table.healthcheck
     return World(
         root=plan.root,
@@ -83,7 +92,7 @@ def _world(plan: EnvironmentPlan, table: EnvironmentTable, sandbox: SandboxDesig
         workdir=plan.workdir,
         env=plan.env,
         user=plan.user,
-        steps=tuple(_step(step, table.build_timeout_sec) for step in plan.build),
+        steps=tuple(_step(step, table.build_timeout_sec, inputs) for step in plan.build),
         limits=Limits(
             cpus=_stricter(plan.cpus, sandbox.cpus),
             memory_bytes=_least(plan.memory_bytes, sandbox.memory_bytes),
@@ -97,30 +106,28 @@ def _world(plan: EnvironmentPlan, table: EnvironmentTable, sandbox: SandboxDesig
     )
 
 
-def _separate(task: Task, plan: TaskPlan, sandbox: SandboxDesign) -> World | None:
+def _separate(task: Task, plan: TaskPlan, sandbox: SandboxDesign, inputs: Inputs) -> World | None:
     if plan.verifier is None:
         return None
     environment = task.verifier_environment or task.environment
-    return _world(plan.verifier, environment.table, sandbox, plan.verifier_network)
+    return _world(plan.verifier, environment.table, sandbox, plan.verifier_network, inputs)
 
 
-def _step(step: Folder | BuildCommand | CopyIn, timeout_sec: float) -> PutItem | Command:
+def _step(step: Folder | BuildCommand | CopyIn, timeout_sec: float, inputs: Inputs) -> PutItem | Command:
     if isinstance(step, Folder):
         return PutItem(step.path, owner=step.user)
     if isinstance(step, CopyIn):
-        return PutItem(step.target, source=step.source if step.whole else None, mode=step.mode, owner=step.owner)
+        return PutItem(
+            step.target, source=inputs.at(step.source) if step.whole else None, mode=step.mode, owner=step.owner
+        )
     return Command(step.argv, step.cwd, step.user, timeout_sec)
 
 
-def _solution(task: Task, plan: TaskPlan) -> Solution | None:
+def _solution(task: Task, plan: TaskPlan, inputs: Inputs) -> Solution | None:
     if task.solution_script is None:
         return None
     folder, _, script = task.solution_script.rpartition("/")
-    return Solution(task.path / folder, script, plan.solution_env)
-
-
-def _instruction(task: str, append: str | None) -> str:
-    return task if append is None else f"{task.rstrip()}\n\n{append}"
+    return Solution(inputs.at(task.path / folder), script, plan.solution_env)
 
 
 def _stricter(*limits: float | None) -> float | None:

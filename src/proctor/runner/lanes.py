@@ -21,6 +21,7 @@ from proctor.evidence.kinds import Kind
 from proctor.report.progress import Progress
 from proctor.rollout.attempt import Tools, run_attempt
 from proctor.rollout.job import Outcome, Result
+from proctor.runner.inputs import Inputs
 from proctor.runner.jobs import make_job
 from proctor.study.plan import Block, Plan, Trial
 
@@ -52,8 +53,18 @@ class History:
 class Lanes:
     """The schedule of one run."""
 
-    def __init__(self, ready: Ready, plan: Plan, past: RunState, tools: Tools, progress: Progress, lanes: int) -> None:
+    def __init__(
+        self,
+        ready: Ready,
+        inputs: Inputs,
+        plan: Plan,
+        past: RunState,
+        tools: Tools,
+        progress: Progress,
+        lanes: int,
+    ) -> None:
         self._ready = ready
+        self._inputs = inputs
         self._plan = plan
         self._past = past
         self._tools = tools
@@ -175,6 +186,7 @@ class Lanes:
         superseding = history.last in (Outcome.INTERRUPTED, Outcome.LOST)
         job = make_job(
             self._ready,
+            self._inputs,
             trial,
             number,
             supersedes=before if superseding else None,

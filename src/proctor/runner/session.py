@@ -24,6 +24,7 @@ from proctor.report.progress import Progress
 from proctor.rollout.attempt import Tools
 from proctor.runner.control import serve, socket_path
 from proctor.runner.derived import derived_files, fold
+from proctor.runner.inputs import discard, stage
 from proctor.runner.lanes import Lanes
 
 
@@ -78,10 +79,6 @@ class Session:
         self._progress = progress
         self._request = request
         self._control = control
-        design = admission.ready.design
-        tools = Tools(admission.token, admission.kind, admission.journal, admission.run, SystemClock(), progress.phase)
-        lanes = request.jobs or design.stage.lanes
-        self._lanes = Lanes(admission.ready, admission.plan, admission.past, tools, progress, lanes)
         self.ending = Ending(Exit.DONE)
         self.totals: dict[str, int] | None = None
 
@@ -89,18 +86,29 @@ class Session:
         """Run what is left, answering on the control socket meanwhile."""
         past, planned = self._admission.past, self._admission.plan.planned["trials"]
         self._progress.begins(planned, past.finals, dict(past.grades))
-        await asyncio.to_thread(self._admission.kind.prune, self._admission.run.scratch, self._admission.token)
+        lanes = await self._prepare()
         if self._request.prepare_only:
             stop.drain("prepare-only", Exit.STOPPED, Reason.PREPARED_ONLY)
         handlers = {
             "status": self._status,
-            "pause": lambda: self._pause(True),
-            "unpause": lambda: self._pause(False),
+            "pause": lambda: _pause(lanes, True),
+            "unpause": lambda: _pause(lanes, False),
         }
         async with serve(self._control, handlers):
-            await self._lanes.run(stop)
-        ungraded = past.grades["ungraded"] + self._lanes.ungraded
+            await lanes.run(stop)
+        ungraded = past.grades["ungraded"] + lanes.ungraded
         return Exit.DOES_NOT_HOLD if ungraded else Exit.DONE
+
+    async def _prepare(self) -> Lanes:
+        """Remove what a dead process left, and copy the inputs."""
+        admission, ready = self._admission, self._admission.ready
+        await asyncio.to_thread(admission.kind.prune, admission.run.scratch, admission.token)
+        inputs = await asyncio.to_thread(stage, ready, admission.token)
+        tools = Tools(
+            admission.token, admission.kind, admission.journal, admission.run, SystemClock(), self._progress.phase
+        )
+        lanes = self._request.jobs or ready.design.stage.lanes
+        return Lanes(ready, inputs, admission.plan, admission.past, tools, self._progress, lanes)
 
     async def close(self, ending: Ending) -> Exit:
         """Write the derived files and the last entry. The status in it is the one returned."""
@@ -130,14 +138,11 @@ class Session:
         return [admission.run.write_atomic(name, content) for name, content in sorted(files.items())]
 
     def _tidy(self) -> None:
+        discard(self._admission.token)
         try:
             self._admission.run.scratch.rmdir()
         except OSError:
             pass  # kept worlds stand in it, or it never was
-
-    async def _pause(self, paused: bool) -> Mapping[str, Any]:
-        await self._lanes.pause(paused)
-        return {"paused": paused}
 
     async def _status(self) -> Mapping[str, Any]:
         tally = self._progress.tally
@@ -149,8 +154,13 @@ class Session:
             "in_flight": [{"trial": label, "phase": phase} for label, phase in tally.in_flight.items()],
             "superseded": tally.superseded,
             "replaced": tally.replaced,
-            "paused": self._lanes.paused,
+            "paused": tally.paused,
             "draining": tally.draining,
             "left_sec": None if left is None else round(left),
             "journal_entries": self._admission.journal.size,
         }
+
+
+async def _pause(lanes: Lanes, paused: bool) -> Mapping[str, Any]:
+    await lanes.pause(paused)
+    return {"paused": paused}

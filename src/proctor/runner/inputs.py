@@ -1,0 +1,69 @@
+"""The inputs of a run, copied once and checked against their digests: what was hashed is what every attempt gets.
+
+A task, skill or agent folder that is edited while a run goes on would otherwise make later attempts differ from
+earlier ones under one digest.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from proctor.admission.ready import Ready
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.core.tokens import Admitted
+from proctor.tasks.tree import read_tree
+
+FOLDER = "inputs"
+
+
+class Inputs:
+    """Where the checked copies lie. `at` maps a path of the study's to its copy."""
+
+    def __init__(self, copies: Mapping[Path, Path]) -> None:
+        self._copies = dict(copies)
+
+    def at(self, path: Path) -> Path:
+        """The copy of a path that lies in a copied folder, and the path itself elsewhere."""
+        for original, copy in self._copies.items():
+            if path.is_relative_to(original):
+                return copy / path.relative_to(original)
+        return path
+
+
+def stage(ready: Ready, admitted: Admitted) -> Inputs:
+    """Copy every folder that goes into a sandbox below the run's scratch folder.
+
+    Raises:
+        Refusal: TASK_CHANGED or DESIGN_CHANGED where a folder is no longer what was admitted; DISK_FULL, WRITE_FAILED.
+    """
+    base = admitted.run_dir / "scratch" / FOLDER
+    shutil.rmtree(base, ignore_errors=True)
+    base.mkdir(parents=True)
+    copies: dict[Path, Path] = {}
+    for original, digest, reason in _folders(ready):
+        copy = base / digest[:32]
+        if not copy.exists():
+            shutil.copytree(original, copy, symlinks=True)
+            if read_tree(copy).digest != digest:
+                raise Refusal(reason, "a folder changed after it was admitted", path=str(original))
+        copies[original] = copy
+    return Inputs(copies)
+
+
+def discard(admitted: Admitted) -> None:
+    """Remove the copies."""
+    shutil.rmtree(admitted.run_dir / "scratch" / FOLDER, ignore_errors=True)
+
+
+def _folders(ready: Ready) -> list[tuple[Path, str, Reason]]:
+    design = ready.design
+    found = [(task.path, task.digest, Reason.TASK_CHANGED) for task in ready.tasks.values()]
+    for arm in design.arms:
+        files = design.agent_of(arm.name).files
+        if files is not None:
+            found.append((ready.base / files.path, files.sha256, Reason.DESIGN_CHANGED))
+        found += [(ready.base / skill.path, skill.sha256, Reason.DESIGN_CHANGED) for skill in arm.skills]
+    return found
