@@ -22,7 +22,7 @@ _PACK_NAME = re.compile(r"[0-9]{4,9}\.pack", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _FRAME_FIELDS = frozenset({"blob", "size", "pack", "offset", "length", "encoding"})
 _FILE_FIELDS = frozenset({"blob", "size", "path"})
-_ENCODINGS = frozenset({"raw", "gzip"})
+_ENCODINGS = ("raw", "gzip")
 
 
 @dataclass(frozen=True, slots=True)

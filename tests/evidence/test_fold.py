@@ -1,0 +1,169 @@
+"""The fold: what resume, status and the runner read off a journal."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from journal_parts import admitted, attempt_admitted, attempt_ended, ended, resumed
+from proctor.core.ids import trial_id
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.evidence.fold import Cell, Final, NextAttempt, RunState
+from proctor.evidence.kinds import Kind
+
+TRIAL = trial_id("task", None, "base", 1)
+BASE = Cell(None, "base")
+
+
+def _graded(attempt: str, grade: str = "pass") -> dict[str, Any]:
+    return {"attempt": attempt, "grade": grade, "reason": None, "reward": 1, "rewards": {}, "assurance": "isolated"}
+
+
+def _final(trial: str = TRIAL, attempt: str | None = None, grade: str = "pass", **changes: Any) -> dict[str, Any]:
+    return {"trial": trial, "attempt": attempt, "grade": grade, "reason": None, "reward": 1.0, **changes}
+
+
+def _started(cells: dict[str, Cell] | None = None) -> RunState:
+    state = RunState(cells)
+    state.apply(Kind.RUN_ADMITTED, admitted(planned=3))
+    return state
+
+
+def _attempt(state: RunState, outcome: str, exception: str | None = None) -> None:
+    following = state.next_attempt(TRIAL)
+    body = attempt_admitted(number=following.number, supersedes=following.supersedes, replaces=following.replaces)
+    state.apply(Kind.ATTEMPT_ADMITTED, body)
+    state.apply(Kind.ATTEMPT_ENDED, attempt_ended(body["attempt"], outcome, exception))
+
+
+def test_a_trial_that_was_never_tried_starts_with_attempt_0() -> None:
+    assert _started().next_attempt(TRIAL) == NextAttempt(0, None, None, 0)
+
+
+def test_lost_and_interrupted_attempts_are_superseded_and_use_up_no_replacement() -> None:
+    state = _started()
+    _attempt(state, "lost", "lost")
+    assert state.next_attempt(TRIAL) == NextAttempt(1, f"{TRIAL}/0", None, 0)
+    _attempt(state, "interrupted", "interrupted")
+    assert state.next_attempt(TRIAL) == NextAttempt(2, f"{TRIAL}/1", None, 0)
+    assert (state.counts[BASE].superseded, state.counts[BASE].replaced) == (2, 0)
+
+
+def test_an_attempt_that_ended_by_infrastructure_is_replaced_and_counted() -> None:
+    state = _started()
+    _attempt(state, "infrastructure", "sandbox_lost")
+    assert state.next_attempt(TRIAL) == NextAttempt(1, None, f"{TRIAL}/0", 0)
+    _attempt(state, "lost", "lost")
+    assert state.next_attempt(TRIAL) == NextAttempt(2, f"{TRIAL}/1", None, 1)
+    _attempt(state, "infrastructure", "sandbox_lost")
+    assert state.next_attempt(TRIAL) == NextAttempt(3, None, f"{TRIAL}/2", 1)
+    assert state.counts[BASE].exceptions == {"sandbox_lost": 2, "lost": 1}
+
+
+def test_a_final_stands_and_the_trial_is_done() -> None:
+    state = _started()
+    _attempt(state, "completed")
+    state.apply(Kind.TRIAL_FINAL, _final(attempt=f"{TRIAL}/0"))
+    assert state.final(TRIAL) == Final(0, "pass", None, 1.0)
+    assert state.totals(planned=3) == {"trials": 3, "finals": 1, "pass": 1, "fail": 0, "ungraded": 0}
+    with pytest.raises(ValueError, match="final"):
+        state.next_attempt(TRIAL)
+
+
+def test_finals_are_counted_by_model_and_arm_even_where_nothing_was_tried() -> None:
+    state = _started({TRIAL: Cell("m", "other")})
+    state.apply(Kind.TRIAL_FINAL, _final(grade="ungraded", reason="not_run", reward=None))
+    assert state.counts[Cell("m", "other")].grades == {"ungraded": 1}
+    assert state.counts[Cell("m", "other")].reasons == {"not_run": 1}
+
+
+def test_what_is_in_flight_is_known_with_its_folder_and_grade() -> None:
+    state = _started()
+    body = attempt_admitted()
+    state.apply(Kind.ATTEMPT_ADMITTED, body)
+    assert (state.open[body["attempt"]].folder, state.open[body["attempt"]].graded) == (body["folder"], False)
+    state.apply(Kind.ATTEMPT_GRADED, _graded(body["attempt"]))
+    assert state.open[body["attempt"]].graded
+    with pytest.raises(ValueError, match="in flight"):
+        state.next_attempt(TRIAL)
+
+
+def test_blocks_pause_drain_and_end() -> None:
+    state = _started()
+    state.apply(Kind.BLOCK_ADMITTED, {"block": 0, "task": "task", "model": None, "epoch": 1})
+    state.apply(Kind.BLOCK_ADMITTED, {"block": 1, "task": "task", "model": None, "epoch": 2})
+    state.apply(Kind.BLOCK_ENDED, {"block": 0})
+    assert (state.blocks_open, state.blocks_ended) == ({1}, {0})
+    state.apply(Kind.RUN_PAUSED, {})
+    assert state.paused
+    state.apply(Kind.RUN_UNPAUSED, {})
+    assert not state.paused
+    state.apply(Kind.RUN_DRAINING, {"cause": "SIGINT"})
+    state.apply(Kind.RUN_ENDED, ended())
+    assert (state.draining, state.ended) == ("SIGINT", ended())
+    state.apply(Kind.RUN_RESUMED, {**resumed(), "previous_ended": True})
+    assert (state.draining, state.ended, state.blocks_open, state.blocks_ended) == (None, None, set(), {0})
+    assert len(state.openings) == 2
+    assert state.bound == {"manifests/0001.json": "0" * 64}
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [(Kind.RUN_ADMITTED, admitted())],
+        [(Kind.ATTEMPT_ENDED, attempt_ended("none/0"))],
+        [(Kind.ATTEMPT_GRADED, _graded("none/0"))],
+        [(Kind.ATTEMPT_ADMITTED, attempt_admitted(number=1))],
+        [(Kind.ATTEMPT_ADMITTED, attempt_admitted(attempt="other/0"))],
+        [(Kind.ATTEMPT_ADMITTED, attempt_admitted())] * 2,
+        [(Kind.ATTEMPT_ADMITTED, attempt_admitted()), (Kind.TRIAL_FINAL, _final())],
+        [(Kind.TRIAL_FINAL, _final())] * 2,
+        [(Kind.TRIAL_FINAL, _final(trial="no hex"))],
+        [(Kind.TRIAL_FINAL, _final(reward=[]))],
+        [(Kind.TRIAL_FINAL, {})],
+        [(Kind.BLOCK_ADMITTED, {"block": []})],
+    ],
+)
+def test_an_entry_that_makes_no_sense_refuses_and_names_its_line(entries: list[tuple[Kind, dict[str, Any]]]) -> None:
+    state = _started()
+    with pytest.raises(Refusal) as refused:
+        for kind, body in entries:
+            state.apply(kind, body)
+    assert (refused.value.reason, refused.value.path) == (Reason.EVIDENCE_DAMAGED, f"journal.jsonl:{len(entries) + 1}")
+
+
+@given(st.lists(st.sampled_from(["completed", "infrastructure", "interrupted", "lost"]), max_size=12))
+def test_numbers_have_no_gap_and_each_attempt_names_the_one_it_follows(outcomes: list[str]) -> None:
+    state = _started()
+    for number, outcome in enumerate(outcomes):
+        following = state.next_attempt(TRIAL)
+        before = outcomes[number - 1] if number else None
+        assert following.number == number
+        assert (following.supersedes is not None) == (before in ("interrupted", "lost"))
+        assert (following.replaces is not None) == (before == "infrastructure")
+        assert following.replaced == outcomes[: max(0, number - 1)].count("infrastructure")
+        _attempt(state, outcome)
+    assert state.open == {}
+
+
+def test_a_trial_costs_about_a_hundred_bytes() -> None:
+    trials = 20_000
+    state = _started()
+    gc.collect()
+    tracemalloc.start()
+    for number in range(trials):
+        trial = f"{number:016x}"
+        body = attempt_admitted(number=0, trial=trial, attempt=f"{trial}/0")
+        state.apply(Kind.ATTEMPT_ADMITTED, body)
+        state.apply(Kind.ATTEMPT_ENDED, attempt_ended(f"{trial}/0"))
+        state.apply(Kind.TRIAL_FINAL, _final(trial, f"{trial}/0"))
+    gc.collect()
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert used / trials < 130
