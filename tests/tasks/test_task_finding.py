@@ -63,6 +63,8 @@ def test_a_named_link_to_a_task_is_a_task(folder: Make, tmp_path: Path) -> None:
         ({"task.toml": "schema_version = '2.0'", "instruction.md": "x"}, Reason.TASK_FORMAT_LATER),
         ({"task.toml": "", "instruction.md": "x", "environment/Dockerfile": "RUN x"}, Reason.TASK_UNREADABLE),
         ({"task.toml": "", "instruction.md": "x", "environment/compose.yml": "["}, Reason.TASK_UNREADABLE),
+        ({"task.toml": "", "instruction.md": "a\x00b"}, Reason.TASK_UNREADABLE),
+        ({"task.toml": "", "instruction.md": "x", "environment/Dockerfile": "FROM a\x00"}, Reason.TASK_UNREADABLE),
         ({"task.toml": "", "instruction.md": "x", "tests": "not a folder"}, Reason.TASK_UNSAFE),
     ],
 )
@@ -71,6 +73,14 @@ def test_what_cannot_be_read_says_why(folder: Make, files: dict[str, str | bytes
         read_task(folder(files, minimal=False))
     assert refused.value.reason is reason
     assert refused.value.path
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\x00b"])
+def test_paths_that_no_system_can_look_up_are_typed(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Refusal):
+        read_task(tmp_path / name)
+    (found,) = discover([tmp_path / name])
+    assert found.found is Found.NOTHING and found.refusal is not None
 
 
 @pytest.mark.parametrize("kind", ["absent", "file"])

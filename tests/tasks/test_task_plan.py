@@ -131,6 +131,14 @@ def test_users_are_fine_where_the_sandbox_has_many(folder: Make, world: Worlds) 
     assert Command(4, ("touch", "/tmp/x"), "/", user="daemon") in plan.main.build
 
 
+@pytest.mark.parametrize(("user", "known"), [("agent", True), ("stranger", False), ("1234", True), ("root", True)])
+def test_a_user_that_the_named_root_lacks_refuses(folder: Make, world: Worlds, user: str, known: bool) -> None:
+    root = RootFacts(Path("/roots/x"), users=frozenset({"root", "agent"}))
+    files = {"task.toml": f"[agent]\nuser = '{user}'\n[environment]\ndocker_image = 'org/app'\n"}
+    found = reasons(folder(files), world(many_users=True, substitutes={"org/app": root}))
+    assert found == ([] if known else [Reason.TASK_NEEDS_DOCKER])
+
+
 DOCKERFILE = """FROM python:3.13-slim
 ENV A=1
 ENV B=$A

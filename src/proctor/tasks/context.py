@@ -48,9 +48,6 @@ class Ignore:
             if cleaned != ".":
                 self._rules.append((_compiled(cleaned, deep=True, tail=r"(?:/.*)?"), not wanted))
 
-    def __bool__(self) -> bool:
-        return bool(self._rules)
-
     def __contains__(self, path: str) -> bool:
         ignored = False
         for pattern, excludes in self._rules:

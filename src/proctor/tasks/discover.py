@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,6 +12,7 @@ from pathlib import Path
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.tasks.harbor import later_format
+from proctor.tasks.tree import mode_of
 
 MAX_DEPTH = 8
 
@@ -48,18 +50,22 @@ def discover(paths: Iterable[Path]) -> list[Candidate]:
 
 
 def _look(path: Path) -> list[Candidate]:
-    if path.is_dir():
-        below = list(_walk(path, 0))
+    try:
+        mode = mode_of(path)
+        below = list(_walk(path, 0)) if stat.S_ISDIR(mode) else []
+    except Refusal as refusal:
+        return [Candidate(path, Found.NOTHING, refusal=refusal)]
+    if stat.S_ISDIR(mode):
         if below:
             return below
         return [_nothing(path, "There is no task in that folder: no task.toml, task.md or task.yaml.")]
-    if path.exists():
+    if mode:
         return [Candidate(path, Found.PASSED_OVER)]
     return [_nothing(path, "There is nothing at that path.")]
 
 
 def _walk(folder: Path, depth: int) -> Iterator[Candidate]:
-    if (folder / "task.toml").is_file():
+    if stat.S_ISREG(mode_of(folder / "task.toml")):
         yield Candidate(folder, Found.TASK, "harbor")
         return
     later = later_format(folder)

@@ -16,7 +16,7 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.tasks.context import Context, CopyIn
 from proctor.tasks.recipe import Command, Copy, Folder, Install, Recipe, Unsupported
-from proctor.tasks.roots import PackageCheck, check_packages
+from proctor.tasks.roots import PackageCheck, RootFacts, check_packages
 from proctor.tasks.task import Environment
 from proctor.tasks.tree import Tree
 from proctor.tasks.variables import Resolved, resolve
@@ -53,8 +53,13 @@ class EnvironmentPlan:
         return any(isinstance(s, CopyIn) and (s.target + "/").startswith(folder + "/") for s in self.build)
 
 
-def plan_environment(environment: Environment, tree: Tree, world: World) -> tuple[EnvironmentPlan, list[Refusal]]:
-    """The plan, and what stops it (the plan is of no use where anything does)."""
+def plan_environment(
+    environment: Environment, tree: Tree, world: World, runs_as: Mapping[str, str | int | None]
+) -> tuple[EnvironmentPlan, list[Refusal]]:
+    """The plan, and what stops it (the plan is of no use where anything does).
+
+    `runs_as` says who is to run here as which user, such as `{"agent": "dev"}`; None leaves it to the environment.
+    """
     table, compose = environment.table, environment.compose
     recipe = environment.recipe if environment.image is None else None
     image = environment.image or (recipe.base_image if recipe else None) or None
@@ -78,6 +83,9 @@ def plan_environment(environment: Environment, tree: Tree, world: World) -> tupl
     env = dict(recipe.env) if recipe else {}
     resolved = resolve({**(compose.env if compose else {}), **table.env}, world.host_env, world.withheld_env, seen=True)
     refusals.extend(missing_variables(resolved, f"{environment.folder} env", tree))
+    user = (compose.user if compose else None) or (recipe.user if recipe else None)
+    if not world.many_users:
+        refusals.extend(_several_users(recipe, {**runs_as, "environment": user}, tree))
     root, substituted, build, notes = None, None, [], []
     if not world.builds_images:
         stand, lines = _stand_in(environment, recipe, image, world)
@@ -86,15 +94,14 @@ def plan_environment(environment: Environment, tree: Tree, world: World) -> tupl
         check = check_packages(stand.root, installs) if stand.explicit else PackageCheck((), ())
         refusals.extend(_unbuildable(environment, recipe, lines, tree))
         refusals.extend(_lacking(environment, check, image, tree))
+        if world.many_users:
+            refusals.extend(_unknown_users({**runs_as, "environment": user}, stand.root, tree))
         if image is not None:
             substituted = _record(image, stand, installs, check, recipe)
         try:
             build = _build(environment, recipe, tree, workdir)
         except Refusal as refusal:
             refusals.append(refusal)
-    user = (compose.user if compose else None) or (recipe.user if recipe else None)
-    if not world.many_users:
-        refusals.extend(_several_users(environment, recipe, user, tree))
     if resolved.withheld:
         notes.append(f"host variables kept out, their defaults used: {', '.join(resolved.withheld)}")
     plan = EnvironmentPlan(
@@ -231,8 +238,8 @@ def _build(environment: Environment, recipe: Recipe | None, tree: Tree, workdir:
     return steps
 
 
-def _several_users(environment: Environment, recipe: Recipe | None, user: str | None, tree: Tree) -> list[Refusal]:
-    found = [f"it runs as {user}"] if other_than_root(user) else []
+def _several_users(recipe: Recipe | None, runs_as: Mapping[str, str | int | None], tree: Tree) -> list[Refusal]:
+    found = [f"the {who} runs as {user}" for who, user in runs_as.items() if other_than_root(user)]
     for step in recipe.steps if recipe else ():
         owner = step.chown if isinstance(step, Copy) else step.owner if isinstance(step, Command) else None
         if other_than_root(owner):
@@ -241,7 +248,18 @@ def _several_users(environment: Environment, recipe: Recipe | None, user: str | 
             found.append(f"line {step.line} of its Dockerfile runs as {step.user}")
     if not found:
         return []
-    where = str(tree.root / environment.folder)
-    return [
-        Refusal(Reason.TASK_NEEDS_ROOT, f"Several users are needed: {'; '.join(found)}.", path=where, observed=found)
-    ]
+    message = f"Several users are needed: {'; '.join(found)}."
+    return [Refusal(Reason.TASK_NEEDS_ROOT, message, path=str(tree.root / "task.toml"), observed=found)]
+
+
+def _unknown_users(runs_as: Mapping[str, str | int | None], root: RootFacts, tree: Tree) -> list[Refusal]:
+    """Names that the task's image would know and the root in its place does not; ids need no name."""
+    if root.users is None:
+        return []
+    names = {who: str(user).partition(":")[0] for who, user in runs_as.items() if other_than_root(user)}
+    unknown = {who: name for who, name in names.items() if name and not name.isdecimal() and name not in root.users}
+    if not unknown:
+        return []
+    said = ", ".join(f"{name} (the {who})" for who, name in unknown.items())
+    message = f"The root {root.path} has no user {said}, whom the task's image would bring."
+    return [Refusal(Reason.TASK_NEEDS_DOCKER, message, path=str(tree.root / "task.toml"), observed=unknown)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import stat
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from proctor.tasks.recipe import Recipe, read_recipe
 from proctor.tasks.schema import EnvironmentTable, TaskToml
 from proctor.tasks.task import SOLUTION, TESTS, Environment, Task
 from proctor.tasks.toml_reader import read_toml
-from proctor.tasks.tree import Kind, Tree, read_tree, shown
+from proctor.tasks.tree import Kind, Tree, mode_of, read_tree, shown
 
 LATER = {
     "task.md": "BenchFlow task.md",
@@ -35,7 +36,7 @@ _FOLDERS = ("environment", "tests", "solution", "steps")
 
 def later_format(folder: Path) -> str | None:
     """The format of a task folder that has no task.toml; None where none is known."""
-    return next((name for file, name in LATER.items() if (folder / file).is_file()), None)
+    return next((name for file, name in LATER.items() if stat.S_ISREG(mode_of(folder / file))), None)
 
 
 def read_task(path: Path) -> Task:
@@ -45,9 +46,9 @@ def read_task(path: Path) -> Task:
         Refusal: TASK_NOT_FOUND, TASK_FORMAT_LATER (task.md or task.yaml without task.toml), TASK_UNREADABLE,
             TASK_UNSAFE, TASK_CHANGED (it changed while being read).
     """
-    if not path.is_dir():
+    if not stat.S_ISDIR(mode_of(path)):
         raise Refusal(Reason.TASK_NOT_FOUND, "There is no task folder at that path.", path=str(path))
-    if not (path / "task.toml").is_file():
+    if not stat.S_ISREG(mode_of(path / "task.toml")):
         later = later_format(path)
         if later is None:
             raise Refusal(Reason.TASK_NOT_FOUND, "The folder holds no task.toml.", path=str(path))
@@ -171,9 +172,12 @@ def _optional(tree: Tree, path: str) -> str | None:
 
 def _decoded(data: bytes, where: str) -> str:
     try:
-        return data.decode("utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Refusal(Reason.TASK_UNREADABLE, f"The file is not UTF-8 at byte {error.start}.", path=where) from error
+    if "\x00" in text:  # no command line, path or variable could carry it on
+        raise Refusal(Reason.TASK_UNREADABLE, f"The file has a NUL at byte {data.index(0)}.", path=where)
+    return text
 
 
 def _plain(value: Any) -> Any:

@@ -9,7 +9,7 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.tasks.environment_plan import EnvironmentPlan, missing_variables, other_than_root, plan_environment
 from proctor.tasks.task import SOLUTION, TESTS, Task
-from proctor.tasks.variables import Resolved, resolve
+from proctor.tasks.variables import resolve
 from proctor.tasks.world import World, agent_network, verifier_network
 
 # Agents that take no prompt, so that what the task gives an agent beyond it (servers, a prior context) cannot matter.
@@ -51,75 +51,60 @@ def environment_plan(task: Task, world: World) -> TaskPlan:
 
 
 def _decide(task: Task, world: World) -> tuple[TaskPlan, list[Refusal]]:
-    main, refusals = plan_environment(task.environment, task.tree, world)
+    verifier_as = {"verifier": task.verifier.user}
+    main_as = {"agent": task.agent.user, **(verifier_as if task.verifier_environment is None else {})}
+    main, refusals = plan_environment(task.environment, task.tree, world, main_as)
     own: EnvironmentPlan | None = None
     if task.verifier_environment is not None:
-        own, more = plan_environment(task.verifier_environment, task.tree, world)
+        own, more = plan_environment(task.verifier_environment, task.tree, world, verifier_as)
         seen = {refusal.message for refusal in refusals}
         refusals += [refusal for refusal in more if refusal.message not in seen]
     verifier_env = resolve(task.verifier.env, world.host_env, world.withheld_env, seen=False)
-    solution_env = (
-        resolve(task.solution_env, world.host_env, world.withheld_env, seen=False)
-        if world.agent == "oracle"
-        else Resolved({})
-    )
+    solution_templates = task.solution_env if world.agent == "oracle" else {}
+    solution_env = resolve(solution_templates, world.host_env, world.withheld_env, seen=False)
+    agent_mode, verifier_mode = _networks(task, world)
     refusals += missing_variables(verifier_env, "verifier.env", task.tree)
     refusals += missing_variables(solution_env, "solution.env", task.tree)
     refusals += _contents(task, world) + _features(task, world)
-
-    asked = task.environment.table.mode
-    verifier_table = task.verifier_environment.table if task.verifier_environment else task.environment.table
-    agent_mode = agent_network(world.network, task.agent.mode or asked)
-    verifier_mode = verifier_network(world.network, task.verifier.mode or verifier_table.mode or asked)
-    for phase, mode in (("agent", agent_mode), ("verifier", verifier_mode)):
-        if mode not in world.networks:
-            refusals.append(
-                Refusal(
-                    Reason.NETWORK_UNAVAILABLE,
-                    f"The {phase} is to have the network {mode}, which {world.sandbox} does not have here.",
-                    path=str(task.path / "task.toml"),
-                    observed=sorted(world.networks),
-                    required=mode,
-                )
-            )
-    agent_user = _user(task.agent.user, main.user)
-    verifier_user = _user(task.verifier.user, (own or main).user)
-    if not world.many_users:
-        for who, user in (("agent", task.agent.user), ("verifier", task.verifier.user)):
-            if other_than_root(user):
-                refusals.append(
-                    Refusal(
-                        Reason.TASK_NEEDS_ROOT,
-                        f"The {who} is to run as the user {user}.",
-                        path=str(task.path / "task.toml"),
-                        observed=user,
-                        required="root",
-                    )
-                )
-    brought = own is not None and task.verifier_environment is not None and own.brings("/tests")
+    refusals += _unavailable({"agent": agent_mode, "verifier": verifier_mode}, task, world)
+    taken = [main.host_variables, own.host_variables if own else (), verifier_env.from_host, solution_env.from_host]
     plan = TaskPlan(
         main=main,
         verifier=own,
-        bring_tests=not brought,
-        agent_user=agent_user,
-        verifier_user=verifier_user,
+        bring_tests=own is None or not own.brings("/tests"),
+        agent_user=_user(task.agent.user, main.user),
+        verifier_user=_user(task.verifier.user, (own or main).user),
         agent_network=agent_mode,
         verifier_network=verifier_mode,
         verifier_env=verifier_env.env,
         solution_env=solution_env.env,
-        host_variables=tuple(
-            dict.fromkeys(
-                (
-                    *main.host_variables,
-                    *(own.host_variables if own else ()),
-                    *verifier_env.from_host,
-                    *solution_env.from_host,
-                )
-            )
-        ),
+        host_variables=tuple(dict.fromkeys(name for names in taken for name in names)),
         notes=tuple(_network_notes(task, agent_mode, verifier_mode)),
     )
     return plan, refusals
+
+
+def _networks(task: Task, world: World) -> tuple[str, str]:
+    """The networks of the agent and of the verifier, as they are to be."""
+    asked = task.environment.table.mode
+    own = task.verifier_environment.table.mode if task.verifier_environment else None
+    agent = agent_network(world.network, task.agent.mode or asked)
+    return agent, verifier_network(world.network, task.verifier.mode or own or asked)
+
+
+def _unavailable(modes: Mapping[str, str], task: Task, world: World) -> list[Refusal]:
+    where = str(task.path / "task.toml")
+    return [
+        Refusal(
+            Reason.NETWORK_UNAVAILABLE,
+            f"The {phase} is to have the network {mode}, which {world.sandbox} does not have here.",
+            path=where,
+            observed=sorted(world.networks),
+            required=mode,
+        )
+        for phase, mode in modes.items()
+        if mode not in world.networks
+    ]
 
 
 def _user(said: str | int | None, environment: str | None) -> str | None:
@@ -129,7 +114,9 @@ def _user(said: str | int | None, environment: str | None) -> str | None:
 
 def _contents(task: Task, world: World) -> list[Refusal]:
     """What the task must bring to be run at all."""
-    found = []
+    found: list[Refusal] = []
+    if task.toml.steps:  # each step has its own, and the task is refused for its steps
+        return found
     if task.tests_script is None:
         image = task.verifier_environment.image if task.verifier_environment else None
         if image is None:

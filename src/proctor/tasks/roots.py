@@ -49,6 +49,14 @@ def read_root(path: Path | None) -> RootFacts:
         Refusal: ROOTFS_INVALID where there is no root with a shell, FILE_UNREADABLE where its lists cannot be read.
     """
     root = path or Path("/")
+    try:
+        return _read(path, root)
+    except OSError as error:
+        message = f"The root cannot be looked at: {error.strerror}."
+        raise Refusal(Reason.FILE_UNREADABLE, message, path=str(error.filename or root)) from error
+
+
+def _read(path: Path | None, root: Path) -> RootFacts:
     if not any((root / shell).exists() or (root / shell).is_symlink() for shell in ("bin/sh", "usr/bin/sh")):
         raise Refusal(Reason.ROOTFS_INVALID, "There is no root file system with a shell at that path.", path=str(root))
     dpkg, provided = parse_dpkg_status(_text(root / "var/lib/dpkg/status"))
@@ -126,11 +134,8 @@ def _look(root: RootFacts, manager: str, package: Package) -> tuple[bool, str | 
 def _text(path: Path) -> str:
     if not path.is_file():
         return ""
-    try:
-        with path.open("rb") as file:
-            data = file.read(_STATUS_CAP + 1)
-    except OSError as error:
-        raise Refusal(Reason.FILE_UNREADABLE, f"Cannot be read: {error.strerror}.", path=str(path)) from error
+    with path.open("rb") as file:
+        data = file.read(_STATUS_CAP + 1)
     if len(data) > _STATUS_CAP:
         raise Refusal(Reason.FILE_UNREADABLE, "The file is too large for what it is.", path=str(path))
     return data.decode("utf-8", "backslashreplace")

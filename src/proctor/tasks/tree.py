@@ -164,7 +164,7 @@ def read_tree(root: Path) -> Tree:
         Refusal: TASK_NOT_FOUND (no folder there), TASK_UNSAFE (a link that leads out or in a circle, a socket, a
             device, a pipe), TASK_UNREADABLE (no permission, or more than `MAX_ENTRIES` entries).
     """
-    if not root.is_dir():
+    if not stat.S_ISDIR(mode_of(root)):
         raise Refusal(Reason.TASK_NOT_FOUND, "There is no folder at that path.", path=str(root))
     root = root.resolve()
     found: list[Entry] = []
@@ -182,6 +182,16 @@ def read_tree(root: Path) -> Tree:
     for entry in entries.values():
         digest.update(entry.encoded())
     return Tree(root=root, entries=entries, digest=digest.hexdigest())
+
+
+def mode_of(path: Path) -> int:
+    """What stands at a path, links followed, as `st_mode`; 0 for nothing. Raises Refusal TASK_UNREADABLE."""
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a NUL byte in the path
+        return 0
+    except OSError as error:
+        raise _unreadable(os.fsencode(path), error) from error
 
 
 def shown(path: bytes) -> str:

@@ -14,10 +14,23 @@ from dataclasses import dataclass, field
 from proctor.tasks.recipe import Unsupported
 from proctor.tasks.roots import RootFacts
 
-# Images that hold a distribution and nothing else; `python` adds the interpreter that a stand-in must have too.
-_PLAIN_IMAGES = frozenset(
-    {"alpine", "almalinux", "bash", "busybox", "debian", "fedora", "python", "rockylinux", "ubuntu"}
+# Images of a distribution and nothing else; `python` adds the interpreter, which a stand-in must have too.
+_DISTRIBUTIONS = (
+    *(
+        "almalinux",
+        "alpine",
+        "amazonlinux",
+        "archlinux",
+        "bash",
+        "busybox",
+        "centos",
+        "debian",
+        "fedora",
+        "oraclelinux",
+    ),
+    *("rockylinux", "ubuntu"),
 )
+_PLAIN_IMAGES = frozenset({*_DISTRIBUTIONS, "python"})
 _STRICTEST_FIRST = ("none", "gateway-only", "allowlist", "public")
 
 
