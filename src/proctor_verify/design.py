@@ -26,6 +26,7 @@ class Design:
     arms: tuple[str, ...]
     epochs: int
     replacements: int
+    seed: int
     solved: str | None
 
     @property
@@ -66,6 +67,7 @@ class Design:
             arms=arms,
             epochs=epochs,
             replacements=replacements,
+            seed=_get(_get(value, "draw", dict), "seed", int),
             solved=solved if isinstance(solved, str) else None,
         )
 

@@ -115,7 +115,7 @@ def checkpoint(text: bytes) -> Checkpoint:
     if len(rest) < 3 or rest.pop() != "" or not origin or not all(rest):
         raise Unreadable("a checkpoint is lines of text, at least three, none empty")
     size, root, *extensions = rest
-    if not (size.isascii() and size.isdigit()) or len(size) > 19 or str(int(size)) != size or int(size) >= 2**63:
+    if not size.isdecimal() or len(size) > 19 or str(int(size)) != size or int(size) >= 2**63:
         raise Unreadable(f"{size[:40]!r} is no tree size")
     decoded = _base64(root)
     if len(decoded) != 32:

@@ -19,6 +19,7 @@ from proctor_verify.folder import Folder
 from proctor_verify.journal import Entry
 from proctor_verify.merkle import CompactRange
 from proctor_verify.notes import TrustRoot
+from proctor_verify.order import drawn_places
 from proctor_verify.strictjson import loads_canonical
 
 MAX_DESIGN = 256 << 20
@@ -79,19 +80,20 @@ class Tally:
 
 
 class Blocks:
-    """Every planned block by number, and where in the drawn order the journal puts it."""
+    """Every planned block as a number, its place in the drawn order, and how far it came."""
 
-    def __init__(self, count: int) -> None:
-        self.count = count
-        self.at_index = array("i", [NO_TRIAL]) * count
-        self.index_of = array("i", [NO_TRIAL]) * count
-        self.admitted_in = array("I", bytes(4 * count))
-        self.finals = array("I", bytes(4 * count))
-        self.ended = bytearray(count)
+    def __init__(self, index_of: array[int]) -> None:
+        self.index_of = index_of
+        self.admitted_in = array("I", bytes(4 * len(index_of)))
+        self.finals = array("I", bytes(4 * len(index_of)))
+        self.ended = bytearray(len(index_of))
+        self._at = array("I", bytes(4 * len(index_of)))
+        for block, index in enumerate(index_of):
+            self._at[index] = block
 
     def at(self, index: int) -> int:
-        """The block of that index, or NO_TRIAL where none was admitted under it."""
-        return self.at_index[index] if index < self.count else NO_TRIAL
+        """The block of that index, or NO_TRIAL."""
+        return self._at[index] if index < len(self._at) else NO_TRIAL
 
 
 class Run:
@@ -120,7 +122,7 @@ class Run:
         self.design_fault: str | None = None
         self.design_sha256: str | None = None
         self.design_value: Any = None
-        self.blocks = Blocks(0)
+        self.blocks = Blocks(array("I"))
         self._read_design()
 
     def _read_design(self) -> None:
@@ -134,7 +136,7 @@ class Run:
             self.design_fault = str(error)
             return
         self.design = design
-        self.blocks = Blocks(design.blocks)
+        self.blocks = Blocks(drawn_places(design))
 
     @property
     def finals(self) -> int:
@@ -187,14 +189,9 @@ class Run:
         self.last_end = body
 
     def _block_admitted(self, body: dict[str, Any]) -> None:
-        blocks = self.blocks
         block = self.trials.locate_block(body["task"], body["model"], body["epoch"]) if self.trials else NO_TRIAL
-        if block == NO_TRIAL:
-            return
-        blocks.admitted_in[block] = self.openings
-        if body["block"] < blocks.count:
-            blocks.at_index[body["block"]] = block
-            blocks.index_of[block] = body["block"]
+        if block != NO_TRIAL:
+            self.blocks.admitted_in[block] = self.openings
 
     def _block_ended(self, body: dict[str, Any]) -> None:
         block = self.blocks.at(body["block"])

@@ -86,12 +86,12 @@ class Late:
 
 @dataclass
 class Step:
-    """An entry to be; `raw` stands in for its whole line, `after` alters its fields when they are all known."""
+    """An entry to be; `after` alters its fields when they are all known, `raw` its line."""
 
     kind: str
     body: Body
     mono: int | None = None
-    raw: bytes | None = None
+    raw: Callable[[bytes], bytes] = lambda line: line
     after: Callable[[Body], None] | None = None
 
 
@@ -137,7 +137,7 @@ class Story:
 
     design: Body
     steps: list[Step | Checkpoint] = field(default_factory=list)
-    files: dict[str, bytes] = field(default_factory=dict)
+    files: dict[str, bytes | Late] = field(default_factory=dict)
     manifests: dict[str, Body] = field(default_factory=dict)
     signer: Signer = field(default_factory=Signer)
     run_id: str = "run" + "a" * 23
@@ -209,7 +209,7 @@ class Story:
     def file(self, path: str) -> bytes:
         if path in self.manifests:
             return canonical(self.settled(self.manifests[path]))
-        return self.files[path]
+        return bytes(self.settled(self.files[path]))
 
     def block(self, index: int) -> tuple[str, str | None, int]:
         task, model, epoch = drawn_blocks(self.design)[index]
@@ -299,7 +299,7 @@ class Story:
         )
 
     def fact(self, below: str, path: str, **more: str) -> Body:
-        data = self.files[below + path]
+        data = self.file(below + path)
         return {"path": path, "sha256": sha256(data), "size": len(data), **more}
 
     def end(self, attempt: str, outcome: str = "completed", exception: str | None = None) -> None:
@@ -334,12 +334,13 @@ class Story:
 
     def stop(self, exit_status: int, reason: str | None = None) -> Step:
         """`run.ended`, with the derived files of a complete run, and the checkpoint over everything."""
-        planned, finals = self.planned(), dict(self.finals)
-        complete = len(finals) == len(planned)
-        counts = Counter(final["grade"] for final in finals.values())
-        totals = {"trials": len(planned), "finals": len(finals)} | {g: counts[g] for g in ("pass", "fail", "ungraded")}
+        planned = self.planned()
+        complete = len(self.finals) == len(planned)
+        counts = Counter(final["grade"] for final in self.finals.values())
+        totals = {"trials": len(planned), "finals": len(self.finals)}
+        totals |= {grade: counts[grade] for grade in ("pass", "fail", "ungraded")}
         if complete:
-            self.files["grade_summary.json"] = canonical(grade_summary(self.design, finals))
+            self.files["grade_summary.json"] = Late(lambda s: canonical(grade_summary(s.design, s.finals)))
         files = Late(lambda s: [s.fact("", "grade_summary.json")] if complete else [])
         step = self.add(
             "run.ended", exit_status=exit_status, reason=reason, complete=complete, totals=totals, files=files
@@ -359,7 +360,7 @@ class Story:
             pack = f"{max(1, len(self.packs)):04d}.pack"
             stored, encoding = content, "raw"
             if len(content) > 64:
-                stored, encoding = gzip.compress(content, mtime=0), "gzip"
+                stored, encoding = gzip.compress(content, 6, mtime=0), "gzip"
             into = self.packs.setdefault(pack, bytearray())
             ref = {**name, "pack": pack, "offset": len(into), "length": len(stored), "encoding": encoding}
             into += stored
@@ -417,7 +418,7 @@ class Story:
         """The run folder, every digest and link made now."""
         for name in ("manifests", "checkpoints", "packs", "trials"):
             (folder / name).mkdir(parents=True, exist_ok=True)
-        files = dict(self.files) | {path: self.file(path) for path in self.manifests}
+        files = {path: self.file(path) for path in (*self.files, *self.manifests)}
         files["design.json"] = canonical(self.design)
         files |= {f"packs/{name}": bytes(data) for name, data in self.packs.items()}
         for path, data in files.items():
@@ -457,7 +458,7 @@ def seal(story: Story, steps: Iterable[Step | Checkpoint], folder: Path) -> Iter
         }
         if step.after is not None:
             step.after(entry)
-        line = canonical(entry) if step.raw is None else step.raw
+        line = step.raw(canonical(entry))
         yield line
         tree.add(line)
         prev, size = sha256(line), size + 1

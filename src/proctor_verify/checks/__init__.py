@@ -27,6 +27,7 @@ CHECKS: tuple[type[Check], ...] = (
     design.Digest,
     design.Plan,
     attempts.BlocksAdmitted,
+    attempts.BlocksDrawn,
     attempts.BlocksEnded,
     attempts.AttemptsAdmitted,
     attempts.AttemptsJoined,

@@ -17,8 +17,8 @@ OF_AN_ATTEMPT = tuple(
 class BlocksAdmitted(Check):
     id = "blocks.admitted"
     doc = (
-        "a block is one of the design's, under one index throughout, admitted again only after a resume and before "
-        "its end; an attempt is admitted only within an admitted block"
+        "a block is one of the design's, admitted again only after a resume and before its end; an attempt is "
+        "admitted only within an admitted block"
     )
     noun = "admissions"
     kinds = ("block.admitted", "attempt.admitted")
@@ -36,10 +36,6 @@ class BlocksAdmitted(Check):
         block = self.trials.locate_block(body["task"], body["model"], body["epoch"])
         if block == NO_TRIAL:
             self.fail_at(entry, "admits a block that the design does not plan")
-        elif body["block"] >= blocks.count or blocks.at(body["block"]) not in (NO_TRIAL, block):
-            self.fail_at(entry, f"gives a block the index {body['block']}, which is another's")
-        elif blocks.index_of[block] not in (NO_TRIAL, body["block"]):
-            self.fail_at(entry, f"gives a block the index {body['block']}, after {blocks.index_of[block]}")
         elif blocks.ended[block]:
             self.fail_at(entry, "admits a block that has ended")
         elif blocks.admitted_in[block] == self.run.openings:
@@ -54,6 +50,24 @@ class BlocksAdmitted(Check):
             self.fail_at(entry, f"admits {entry.body['attempt']}, and its block was not admitted before")
         elif self.run.blocks.ended[block]:
             self.fail_at(entry, f"admits {entry.body['attempt']}, and its block has ended")
+
+
+class BlocksDrawn(Check):
+    id = "blocks.drawn"
+    doc = "each block has the index that the design's seed draws for it"
+    noun = "blocks"
+    kinds = ("block.admitted",)
+    needs_design = True
+
+    def entry(self, entry: Entry) -> None:
+        body = entry.body
+        block = self.trials.locate_block(body["task"], body["model"], body["epoch"])
+        if block == NO_TRIAL:
+            return  # said by blocks.admitted
+        self.looked += 1
+        drawn = self.run.blocks.index_of[block]
+        if body["block"] != drawn:
+            self.fail_at(entry, f"gives index {body['block']} to the block that is drawn as {drawn}")
 
 
 class BlocksEnded(Check):
@@ -77,7 +91,7 @@ class BlocksEnded(Check):
         index = entry.body["block"]
         block = blocks.at(index)
         if block == NO_TRIAL:
-            self.fail_at(entry, f"ends block {index}, which was not admitted")
+            self.fail_at(entry, f"ends block {index}, which is not planned")
         elif blocks.ended[block]:
             self.fail_at(entry, f"ends block {index} again")
         elif blocks.finals[block] != arms:
@@ -118,7 +132,7 @@ class AttemptsJoined(Check):
                 self.fail_at(entry, f"names another task, model, arm or epoch than those of trial {body['trial']}")
             elif body["attempt"] != f"{body['trial']}/{body['number']}":
                 self.fail_at(entry, f"names attempt {body['attempt']} as number {body['number']} of {body['trial']}")
-            elif self.run.blocks.index_of[trials.block_of(trial)] not in (NO_TRIAL, body["block"]):
+            elif self.run.blocks.index_of[trials.block_of(trial)] != body["block"]:
                 self.fail_at(entry, f"names block {body['block']}, which is not that of trial {body['trial']}")
             else:
                 self._folder(entry, trial)

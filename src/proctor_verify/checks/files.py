@@ -155,11 +155,8 @@ def _below(run: Run, top: str, listed: Container[str]) -> Iterator[_Stranger]:
                 path = f"{folder}{name.name}"
                 if name.what == "a folder":
                     pending.append(f"{path}/")
-                elif path not in listed:
-                    if not any(part.startswith(".") for part in path.split("/")):
-                        yield f"{top}/{path}", f"is {name.what} that no entry names"
-                elif name.what != "a file":
-                    yield f"{top}/{path}", f"is {name.what}, not a plain file"
+                elif path not in listed and not any(part.startswith(".") for part in path.split("/")):
+                    yield f"{top}/{path}", f"is {name.what} that no entry names"
         except NotThere:
             continue
         except Unreadable as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from proctor_verify.check import Check
 from proctor_verify.journal import Entry, Line
+from proctor_verify.run import Run
 from proctor_verify.schema import KINDS
 
 
@@ -101,40 +102,43 @@ class Openings(Check):
 class Recovered(Check):
     id = "journal.recovered"
     doc = (
-        "an opening after one without an end starts with `run.resumed`, `run.recovered`; that names the attempts in "
+        "`run.recovered` follows `run.resumed`, always where the opening before had no end; it names the attempts in "
         "flight, and the end of each, outcome `lost`, comes next; no other attempt is lost"
     )
     noun = "recoveries"
     kinds = tuple(KINDS)
-    _due = False
-    _lost: frozenset[str] | set[str] = frozenset()
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self._due = False
+        self._lost: set[str] = set()
 
     def entry(self, entry: Entry) -> None:
         kind, body = entry.kind, entry.body
-        if kind == "run.recovered":
+        if kind == "run.resumed":
+            # A recovery may itself have died anywhere: then this is the next one.
+            self._due, self._lost = not self.run.ended, set()
+        elif kind == "run.recovered":
             self.looked += 1
             self._recovery(entry)
-        elif kind == "run.resumed":
-            self._due, self._lost = not self.run.ended, frozenset()
-            return
         elif self._due:
             self.fail_at(entry, f"is {kind}, where run.recovered is due")
+            self._due = False
         elif kind == "attempt.ended" and (body["outcome"] == "lost") != (body["attempt"] in self._lost):
             self.fail_at(entry, f"ends {body['attempt']} as {body['outcome']}, which run.recovered does not bear out")
         elif self._lost and not self._goes_between(entry):
             self.fail_at(entry, f"is {kind} before the ends of attempts that were lost")
-            self._lost = frozenset()
+            self._lost = set()
         if kind == "attempt.ended":
-            self._lost = self._lost - {body["attempt"]}
-        self._due = False
+            self._lost.discard(body["attempt"])
 
     def _recovery(self, entry: Entry) -> None:
-        named, open_now = entry.body["lost"], self.run.open.keys()
-        if not self._due:
-            self.fail_at(entry, "is run.recovered where no opening was left without its end")
-        elif len(set(named)) != len(named) or set(named) != open_now:
-            self.fail_at(entry, f"names {len(named)} attempts as in flight, where {len(open_now)} others are")
-        self._lost = set(open_now)
+        named, in_flight = entry.body["lost"], self.run.open.keys()
+        if self.run.last_kind != "run.resumed":
+            self.fail_at(entry, "does not follow a run.resumed")
+        elif len(set(named)) != len(named) or set(named) != in_flight:
+            self.fail_at(entry, f"names {len(named)} attempts as in flight, where {len(in_flight)} were")
+        self._due, self._lost = False, set(in_flight)
 
     def _goes_between(self, entry: Entry) -> bool:
         if entry.kind in ("attempt.files", "attempt.ended"):

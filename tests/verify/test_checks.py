@@ -1,0 +1,73 @@
+"""One fault, one finding: each check finds its own fault and no other does; without it nobody does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from builder import Story, full_story
+from plants import PLANTS, Plant
+
+from proctor_verify import Status, verify
+from proctor_verify.checks import CHECKS
+
+
+def _planted(plant: Plant, folder: Path) -> Story:
+    story = full_story()
+    plant.alter(story)
+    story.write(folder)
+    plant.spoil(folder)
+    return story
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=[plant.id for plant in PLANTS])
+def test_one_fault_one_finding(plant: Plant, tmp_path: Path) -> None:
+    story = _planted(plant, tmp_path)
+    report = verify(tmp_path, plant.key or story.signer.fingerprint)
+    assert report.failed() == [plant.check]
+    assert report.exit_status == 1
+    found = next(result for result in report.results if result.check == plant.check)
+    assert found.count >= 1 and found.findings[0].path and found.findings[0].seen
+
+    others = [check for check in CHECKS if check.id != plant.check]
+    assert verify(tmp_path, plant.key or story.signer.fingerprint, checks=others).failed() == []
+
+
+def test_every_check_has_a_fault_of_its_own() -> None:
+    assert {plant.check for plant in PLANTS} == {check.id for check in CHECKS}
+
+
+def test_check_ids_are_unique_and_documented() -> None:
+    assert len({check.id for check in CHECKS}) == len(CHECKS)
+    assert all(check.doc and check.noun for check in CHECKS)
+
+
+def test_a_sound_run_holds(tmp_path: Path) -> None:
+    story = full_story()
+    story.write(tmp_path)
+    for key in (story.signer.fingerprint, story.signer.vkey):
+        report = verify(tmp_path, key)
+        assert report.exit_status == 0
+        assert {result.check for result in report.results if result.status is not Status.PASS} == set()
+
+
+def test_a_sound_run_without_a_key_holds_with_a_warning(tmp_path: Path) -> None:
+    full_story().write(tmp_path)
+    report = verify(tmp_path)
+    doubts = [result for result in report.results if result.status is not Status.PASS]
+    assert [(result.check, result.status) for result in doubts] == [("key.trust", Status.CANNOT_TELL)]
+    assert report.exit_status == 0
+    assert any("who signed" in caveat for caveat in report.caveats)
+
+
+def test_a_kind_that_is_not_known_is_never_skipped(tmp_path: Path) -> None:
+    story = full_story()
+    story.find("run.paused").kind = "run.dreaming"
+    story.find("run.unpaused").kind = "run.dreaming"
+    story.write(tmp_path)
+    for key in (None, story.signer.fingerprint):
+        report = verify(tmp_path, key)
+        assert report.failed() == []
+        kinds = next(result for result in report.results if result.check == "journal.kinds")
+        assert kinds.status is Status.CANNOT_TELL and "run.dreaming" in kinds.seen
+        assert report.exit_status == 1
