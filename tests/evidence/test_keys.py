@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import stat
 import threading
@@ -76,7 +77,29 @@ def test_the_private_half_is_not_shown(tmp_path: Path) -> None:
     (tmp_path / keys.KEY_FILE).write_text(line.replace(keys.KEY_NAME, "another-name"))
     refused = refusal(lambda: keys.load_or_create(tmp_path))
     for shown in (repr(key), str(refused), str(refused.as_record()), str(refusal(lambda: keys.parse_trust_root(line)))):
-        assert secret not in shown
+        assert secret[:16] not in shown
+
+
+def test_a_private_key_is_no_trust_root(tmp_path: Path) -> None:
+    keys.load_or_create(tmp_path)
+    path = tmp_path / keys.KEY_FILE
+    for given in (str(path), path.read_text()):
+        with pytest.raises(Refusal, match="private key"):
+            keys.parse_trust_root(given)
+
+
+def test_only_a_whole_key_of_the_right_kind_is_read(tmp_path: Path) -> None:
+    keys.load_or_create(tmp_path)
+    path = tmp_path / keys.KEY_FILE
+    line = path.read_text().strip()
+    head, encoded = line[:-45], line[-44:]
+    assert base64.b64decode(encoded)[0] == 1
+    other_kind = base64.b64encode(b"\x02" + base64.b64decode(encoded)[1:]).decode()
+    for bad in (f"{head}+{other_kind}", line.removeprefix("PRIVATE+KEY+"), line + " " * 5000, line + "\nmore"):
+        path.write_text(bad)
+        refusal(lambda: keys.load_or_create(tmp_path))
+    path.write_text(line)
+    assert not keys.load_or_create(tmp_path)[1]
 
 
 @pytest.mark.parametrize("bits", [0o640, 0o604, 0o660, 0o610, 0o601, 0o777])
@@ -146,9 +169,9 @@ def test_a_trust_root_is_a_vkey_a_file_of_one_or_a_fingerprint(tmp_path: Path) -
 
 
 def test_what_is_no_trust_root_is_refused(tmp_path: Path) -> None:
-    keys.load_or_create(tmp_path)
-    (tmp_path / "two").write_text(f"{keys.load_or_create(tmp_path)[0].vkey}\n" * 2)
-    (tmp_path / "large").write_bytes(b" " * 5000)
+    vkey = keys.load_or_create(tmp_path)[0].vkey
+    (tmp_path / "two").write_text(f"{vkey}\n" * 2)
+    (tmp_path / "large").write_text(vkey + " " * 5000)
     (tmp_path / "binary").write_bytes(bytes(range(256)))
     os.mkfifo(tmp_path / "pipe")
     for name in (keys.KEY_FILE, "two", "large", "binary", "pipe", "absent", ".", "a\0b", "\udcff", "x" * 5000):

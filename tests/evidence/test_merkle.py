@@ -121,6 +121,34 @@ def test_a_consistency_proof_shows_those_two_trees_and_nothing_else(data: st.Dat
     refused(merkle.verify_consistency, old, size, old_root, root, tampered(data, proof))
 
 
+def test_an_inner_node_is_no_leaf() -> None:
+    root, proof = tree_head(LEAVES[:8]), merkle.inclusion_proof(LEAVES[:8], 5)
+    pair = merkle.node_hash(LEAVES[4], LEAVES[5])
+    refused(merkle.verify_inclusion, pair, 5, 8, proof[1:], root)
+    refused(merkle.verify_inclusion, root, 0, 8, [], root)
+
+
+def test_a_proof_for_a_smaller_tree_shows_nothing_of_a_larger_one() -> None:
+    proof = merkle.consistency_proof(LEAVES[:2], 1)
+    merkle.verify_consistency(1, 2, LEAVES[0], tree_head(LEAVES[:2]), proof)
+    refused(merkle.verify_consistency, 1, 4, LEAVES[0], tree_head(LEAVES[:2]), proof)
+
+
+def test_bytes_cannot_move_from_one_hash_to_its_sibling() -> None:
+    root = merkle.node_hash(LEAVES[0], LEAVES[1])
+    shorter, longer = LEAVES[0][:31], LEAVES[0][31:] + LEAVES[1]
+    refused(merkle.verify_inclusion, shorter, 0, 2, [longer], root)
+    refused(merkle.verify_consistency, 1, 2, shorter, root, [longer])
+
+
+def test_two_trees_of_one_size_are_one_tree() -> None:
+    merkle.verify_consistency(0, 0, merkle.EMPTY_ROOT, merkle.EMPTY_ROOT, [])
+    merkle.verify_consistency(5, 5, LEAVES[0], LEAVES[0], [])
+    refused(merkle.verify_consistency, 0, 0, LEAVES[0], LEAVES[0], [])
+    refused(merkle.verify_consistency, 5, 5, LEAVES[0], LEAVES[1], [])
+    refused(merkle.verify_consistency, 5, 5, LEAVES[0], LEAVES[0], [LEAVES[1]])
+
+
 def tampered(data: st.DataObject, proof: list[bytes]) -> list[bytes]:
     at = data.draw(st.integers(0, len(proof) - 1))
     bit = bytes([proof[at][0] ^ 1]) + proof[at][1:]

@@ -58,14 +58,37 @@ def test_the_frozen_tree() -> None:
     assert [theirs.root(HASHES[:n]) for n in range(len(ROOTS))] == ROOTS
 
 
+def damages(proof: list[bytes]) -> list[list[bytes]]:
+    """The proof with a hash too many, too few, exchanged or of another length, at each place."""
+    cuts = [(proof[:at], proof[at:]) for at in range(len(proof) + 1)]
+    found = [[*before, HASHES[0], *after] for before, after in cuts]
+    for before, after in cuts[:-1]:
+        found += [[*before, *after[1:]], [*before, ROOTS[0], *after[1:]], [*before, after[0][:31], *after[1:]]]
+    return found
+
+
+def test_hashes_that_only_seem_to_fit_show_nothing() -> None:
+    inner = theirs.root(HASHES[:2])
+    assert not included(inner, 0, 4, [theirs.root(HASHES[2:4])], ROOTS[4])
+    assert not included(ROOTS[4], 0, 4, [], ROOTS[4])
+    assert not consistent(1, 4, ROOTS[1], ROOTS[2], ours.consistency_proof(HASHES[:2], 1))
+    assert not included(HASHES[0][:31], 0, 2, [HASHES[0][31:] + HASHES[1]], ROOTS[2])
+    assert not consistent(1, 2, HASHES[0][:31], ROOTS[2], [HASHES[0][31:] + HASHES[1]])
+    assert not consistent(0, 0, ROOTS[1], ROOTS[1], [])
+
+
 def test_the_frozen_proofs() -> None:
     for case in VECTORS["inclusion"]:
         index, size, proof = case["index"], case["size"], [bytes.fromhex(h) for h in case["proof"]]
         assert included(HASHES[index], index, size, proof, ROOTS[size])
+        for damaged in damages(proof):
+            assert not included(HASHES[index], index, size, damaged, ROOTS[size])
         assert proof == ours.inclusion_proof(HASHES[:size], index)
     for case in VECTORS["consistency"]:
         old, size, proof = case["old"], case["new"], [bytes.fromhex(h) for h in case["proof"]]
         assert consistent(old, size, ROOTS[old], ROOTS[size], proof)
+        for damaged in damages(proof):
+            assert not consistent(old, size, ROOTS[old], ROOTS[size], damaged)
         assert proof == ours.consistency_proof(HASHES[:size], old)
 
 

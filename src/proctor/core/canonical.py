@@ -8,6 +8,7 @@ known; everything else goes to the reference package.
 
 from __future__ import annotations
 
+import math
 import re
 from types import NoneType
 from typing import Any
@@ -95,7 +96,7 @@ def _stranger(value: Any, scalars: frozenset[type]) -> type | None:
 
 def _has_one_form(number: float) -> bool:
     """Whether every writer of shortest digits writes it alike: a fraction that needs no exponent."""
-    return 1e-4 <= abs(number) < 1e15 and not number.is_integer()
+    return 1e-4 <= abs(number) < math.inf and not number.is_integer()
 
 
 def _refusal(message: str, observed: Any = None) -> Refusal:
