@@ -12,7 +12,6 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
 _EFFECT = re.compile(
@@ -35,6 +34,7 @@ _EFFECT_METHOD = re.compile(
 )
 _WRITE_FLAGS = frozenset({"O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND", "O_TMPFILE"})
 _TOKEN = "Admitted"
+_MADE_BY = ("__init__", "__post_init__", "__enter__", "__aenter__")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -70,16 +70,20 @@ class Unit:
     nodes: list[ast.AST]
     owner: str | None = None
     args: ast.arguments | None = None
+    returns: ast.AST | None = None
 
 
 class Sources:
-    """All modules of a package, by dotted name."""
+    """All modules of a package, by dotted name. `tokens` are classes that exist after admission only."""
 
-    def __init__(self, folder: Path, package: str) -> None:
+    def __init__(self, folder: Path, package: str, tokens: frozenset[str] = frozenset()) -> None:
+        self._tokens = tokens
         self.modules: dict[str, Module] = {}
         self.units: dict[str, Unit] = {}
         self.classes: dict[str, ast.ClassDef] = {}
         self._home: dict[str, Module] = {}
+        self._known_locals: dict[str, dict[str, str]] = {}
+        self._known_attributes: dict[str, dict[str, str]] = {}
         for file in sorted((folder / package).rglob("*.py")):
             parts = file.relative_to(folder).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -120,7 +124,9 @@ class Sources:
     def _unit(self, name: str, module: Module, node: Function, owner: str | None) -> None:
         if owner is None:
             module.names.setdefault(node.name, name)
-        self.units[name] = Unit(name, module, [*node.decorator_list, node.args, *node.body], owner, node.args)
+        self.units[name] = Unit(
+            name, module, [*node.decorator_list, node.args, *node.body], owner, node.args, node.returns
+        )
 
     def resolve(self, module: Module, dotted: str) -> str:
         """What a dotted expression means, following imports and re-exports; unknown words stay as they are."""
@@ -151,7 +157,9 @@ class Sources:
         optional = annotation is not None and any(
             isinstance(node, ast.Constant) and node.value is None for node in ast.walk(annotation)
         )
-        return not optional and any(name in holders or name.rpartition(".")[2] == _TOKEN for name in named)
+        return not optional and any(
+            name in holders or name in self._tokens or name.rpartition(".")[2] == _TOKEN for name in named
+        )
 
     def _holder_classes(self) -> set[str]:
         """Classes that cannot be constructed without a token, directly or through another holder."""
@@ -185,16 +193,88 @@ class Sources:
         given = [*unit.args.posonlyargs, *unit.args.args, *unit.args.kwonlyargs]
         return any(self._requires_token(unit.module, argument.annotation, self._holders) for argument in given)
 
-    def method(self, owner: str, name: str) -> str | None:
-        """The method of a class or of its bases."""
+    def methods(self, owner: str, name: str) -> list[str]:
+        """What calling a method may run: that of the class or its bases; of a protocol, of all that fit it."""
+        if owner not in self.classes:
+            return []
+        if self._is_protocol(owner):
+            fitting = (each for each in self.classes if not self._is_protocol(each) and self._fits(each, owner))
+            return [found for each in fitting for found in self.methods(each, name)]
         if f"{owner}.{name}" in self.units:
-            return f"{owner}.{name}"
-        node = self.classes.get(owner)
-        for base in node.bases if node else []:
-            found = self.method(self.resolve(self._home[owner], dotted_name(base) or ""), name)
-            if found:
-                return found
+            return [f"{owner}.{name}"]
+        return [found for base in self._bases(owner) for found in self.methods(base, name)]
+
+    def _bases(self, owner: str) -> list[str]:
+        return [self.resolve(self._home[owner], dotted_name(base) or "") for base in self.classes[owner].bases]
+
+    def _is_protocol(self, owner: str) -> bool:
+        return any(base.rpartition(".")[2] == "Protocol" for base in self._bases(owner))
+
+    def _fits(self, owner: str, protocol: str) -> bool:
+        wanted = [item.name for item in self.classes[protocol].body if isinstance(item, Function)]
+        return bool(wanted) and all(self.methods(owner, name) for name in wanted)
+
+    def type_of(self, unit: Unit, node: ast.AST | None) -> str | None:
+        """The class of an expression, where annotations, constructors and assignments tell."""
+        if isinstance(node, ast.Name):
+            return unit.owner if node.id in ("self", "cls") else self._locals(unit.id).get(node.id)
+        if isinstance(node, ast.Attribute):
+            above = self.type_of(unit, node.value)
+            return self._attributes(above).get(node.attr) if above else None
+        if isinstance(node, ast.IfExp):
+            return self.type_of(unit, node.body) or self.type_of(unit, node.orelse)
+        if isinstance(node, ast.Await):
+            return self.type_of(unit, node.value)
+        if isinstance(node, ast.Call):
+            made = self.resolve(unit.module, dotted_name(node.func) or "")
+            if made in self.classes:
+                return made
+            called = [made] if made in self.units else self.called_methods(unit, node.func)
+            return self._class_in(self.units[called[0]].module, self.units[called[0]].returns) if called else None
         return None
+
+    def called_methods(self, unit: Unit, node: ast.AST) -> list[str]:
+        """What `x.name` may run, where the class of `x` is known."""
+        owner = self.type_of(unit, node.value) if isinstance(node, ast.Attribute) else None
+        return self.methods(owner, node.attr) if owner and isinstance(node, ast.Attribute) else []
+
+    def _class_in(self, module: Module, annotation: ast.AST | None) -> str | None:
+        return next(iter(sorted(self.mentioned_classes(module, annotation) & self.classes.keys())), None)
+
+    def _locals(self, unit_id: str) -> dict[str, str]:
+        if unit_id not in self._known_locals:
+            unit = self.units[unit_id]
+            types = self._known_locals[unit_id] = {}
+            for node in (found for part in unit.nodes for found in ast.walk(part)):
+                if isinstance(node, ast.arg):
+                    _note(types, node.arg, self._class_in(unit.module, node.annotation))
+                elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                    _note(types, node.target.id, self._class_in(unit.module, node.annotation))
+                elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                    _note(types, node.targets[0].id, self.type_of(unit, node.value))
+                elif isinstance(node, ast.withitem) and isinstance(node.optional_vars, ast.Name):
+                    _note(types, node.optional_vars.id, self.type_of(unit, node.context_expr))
+        return self._known_locals[unit_id]
+
+    def _attributes(self, owner: str) -> dict[str, str]:
+        if owner not in self._known_attributes and owner in self.classes:
+            types = self._known_attributes[owner] = {}
+            for item in self.classes[owner].body:
+                if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+                    _note(types, item.target.id, self._class_in(self._home[owner], item.annotation))
+            init = self.units.get(f"{owner}.__init__")
+            for node in (found for part in (init.nodes if init else []) for found in ast.walk(part)):
+                if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute) and init:
+                    _note(types, node.targets[0].attr, self.type_of(init, node.value))
+            for base in self._bases(owner):
+                for name, kind in self._attributes(base).items():
+                    types.setdefault(name, kind)
+        return self._known_attributes.get(owner, {})
+
+
+def _note(types: dict[str, str], name: str, kind: str | None) -> None:
+    if kind is not None:
+        types.setdefault(name, kind)
 
 
 def dotted_name(node: ast.AST) -> str | None:
@@ -207,9 +287,21 @@ def dotted_name(node: ast.AST) -> str | None:
     return None
 
 
+def running(unit: Unit) -> Iterator[ast.AST]:
+    """What may run in a unit: all of it but annotations, which only say something."""
+    pending = list(unit.nodes)
+    while pending:
+        node = pending.pop()
+        yield node
+        for name, value in ast.iter_fields(node):
+            if name not in ("annotation", "returns"):
+                values = value if isinstance(value, list) else [value]
+                pending += [child for child in values if isinstance(child, ast.AST)]
+
+
 def effects(sources: Sources, unit: Unit) -> Iterator[tuple[str, int]]:
     """Effects that stand in the unit itself: what is called, and the line."""
-    for node in (found for part in unit.nodes for found in ast.walk(part)):
+    for node in running(unit):
         if isinstance(node, ast.Call):
             words = dotted_name(node.func)
             meaning = sources.resolve(unit.module, words) if words else ""
@@ -222,7 +314,7 @@ def effects(sources: Sources, unit: Unit) -> Iterator[tuple[str, int]]:
             elif meaning == "os.open":
                 if _flags_write(node):
                     yield "os.open to write", node.lineno
-            elif _EFFECT_METHOD.fullmatch(method) and _receiver(sources, unit, node.func) is None:
+            elif _EFFECT_METHOD.fullmatch(method) and not sources.called_methods(unit, node.func):
                 yield f".{method}()", node.lineno
             elif method == "replace" and len(node.args) == 1 and not node.keywords and not _EFFECT.fullmatch(meaning):
                 yield ".replace(target)", node.lineno
@@ -249,33 +341,9 @@ def _flags_write(call: ast.Call) -> bool:
     return not words or bool(words & _WRITE_FLAGS)
 
 
-def _receiver(sources: Sources, unit: Unit, node: ast.Attribute) -> str | None:
-    """The project class of `x` in `x.method`, where an annotation, `self` or an assignment tells."""
-    words = dotted_name(node.value)
-    if words in ("self", "cls") and unit.owner:
-        return unit.owner
-    return _local_types(sources, unit.id).get(words or "")
-
-
-@cache
-def _local_types(sources: Sources, unit_id: str) -> dict[str, str]:
-    unit = sources.units[unit_id]
-    types: dict[str, str] = {}
-    for node in (found for part in unit.nodes for found in ast.walk(part)):
-        if isinstance(node, ast.arg):
-            for name in sources.mentioned_classes(unit.module, node.annotation) & sources.classes.keys():
-                types[node.arg] = name
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            made = sources.resolve(unit.module, dotted_name(node.value.func) or "")
-            for target in node.targets:
-                if made in sources.classes and isinstance(target, ast.Name):
-                    types[target.id] = made
-    return types
-
-
 def mentions(sources: Sources, unit: Unit) -> Iterator[str]:
     """Functions of the package that the unit calls or only names (a callback may be called)."""
-    for node in (found for part in unit.nodes for found in ast.walk(part)):
+    for node in running(unit):
         if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
             continue
         words = dotted_name(node)
@@ -283,32 +351,42 @@ def mentions(sources: Sources, unit: Unit) -> Iterator[str]:
         if meaning in sources.units:
             yield meaning
         elif meaning in sources.classes:
-            yield from filter(None, (sources.method(meaning, name) for name in ("__init__", "__post_init__")))
+            yield from (found for name in _MADE_BY for found in sources.methods(meaning, name))
         elif isinstance(node, ast.Attribute):
-            owner = _receiver(sources, unit, node)
-            found = sources.method(owner, node.attr) if owner else None
-            if found:
-                yield found
+            yield from sources.called_methods(unit, node)
 
 
-def reachable_effects(sources: Sources, roots: list[str], hops: int) -> list[Finding]:
-    """Effects that a root (a unit, or every unit below a dotted prefix) reaches within `hops` calls, token-free."""
+@dataclass(frozen=True)
+class Reached:
+    """What roots reach without a token: effects, and which doors were come to."""
+
+    findings: tuple[Finding, ...]
+    doors: frozenset[str]
+
+
+def reachable_effects(sources: Sources, roots: list[str], hops: int, doors: frozenset[str] = frozenset()) -> Reached:
+    """Effects that a root (a unit, or every unit below a dotted prefix) reaches within `hops` calls, token-free.
+
+    `doors` are functions that may act all the same: they are come to, and not looked into.
+    """
     starts = [
-        unit
+        unit.id
         for unit in sources.units.values()
-        if any(unit.id == root or unit.id.startswith(f"{root}.") for root in roots) and not sources.holds_token(unit)
+        if any(unit.id == root or unit.id.startswith(f"{root}.") for root in roots)
+        and unit.id not in doors
+        and not sources.holds_token(unit)
     ]
-    queue = deque((unit.id, (unit.id,)) for unit in starts)
-    seen = {unit.id for unit in starts}
+    queue: deque[tuple[str, ...]] = deque((name,) for name in starts)
+    seen, met = set(starts), set()
     findings = []
     while queue:
-        name, path = queue.popleft()
-        unit = sources.units[name]
-        findings.extend(Finding(name, effect, line, path) for effect, line in effects(sources, unit))
-        if len(path) > hops:
-            continue
+        path = queue.popleft()
+        unit = sources.units[path[-1]]
+        findings += [Finding(unit.id, effect, line, path) for effect, line in effects(sources, unit)]
         for target in mentions(sources, unit):
-            if target not in seen and not sources.holds_token(sources.units[target]):
+            if target in doors:
+                met.add(target)
+            elif target not in seen and len(path) <= hops and not sources.holds_token(sources.units[target]):
                 seen.add(target)
-                queue.append((target, (*path, target)))
-    return findings
+                queue.append((*path, target))
+    return Reached(tuple(findings), frozenset(met))

@@ -38,7 +38,8 @@ class Way:
             file = folder / "house" / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(body if name == "core/tokens.py" else HEAD + body)
-        return [str(finding) for finding in reachable_effects(Sources(folder, "house"), ["house.study"], hops=2)]
+        reached = reachable_effects(Sources(folder, "house"), ["house.study"], hops=2)
+        return [str(finding) for finding in reached.findings]
 
 
 def here(line: str) -> str:
@@ -84,10 +85,30 @@ WAYS = {
         "os.unlink('a')",
         "os.stat('a')",
     ),
+    "by a method of what something keeps": Way(
+        here(
+            "class Disk:\n    def put(self): @\nclass Folder:\n    def __init__(self, disk: Disk | None = None):\n"
+            "        self.disk = disk if disk is not None else Disk()\n    def create(self): self.disk.put()\n"
+            "def folder() -> Folder: ...\ndef load(): folder().create()"
+        ),
+        "os.rename('a', 'b')",
+        "os.stat('a')",
+    ),
+    "behind a protocol": Way(
+        here(
+            "from typing import Protocol\nclass Kind(Protocol):\n    def probe(self) -> None: ...\n"
+            "def load(kind: Kind): kind.probe()\n== sandbox/docker.py\nclass Docker:\n    def probe(self): @"
+        ),
+        "subprocess.run(['docker'])",
+        "os.stat('docker')",
+    ),
     "by a constructor": Way(
         here("class Client:\n    def __init__(self): self.s = socket.@\ndef load(): return Client()"),
         "socket()",
         "AF_UNIX",
+    ),
+    "more than by an annotation": Way(
+        here("def load(made: 'socket.socket' = None, @) -> subprocess.Popen: ..."), "out=socket.socket()", "out=None"
     ),
     "by a token that may be absent": Way(here("def load(token: Admitted@): Path('x').unlink()"), " | None", ""),
     "by a file opened to write": Way(here("def load(p): open(p, '@')"), "r+", "rb"),
