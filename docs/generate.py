@@ -125,7 +125,33 @@ def exits() -> str:
     )
 
 
-PAGES: dict[str, Callable[[], str]] = {"reasons.md": reasons, "guards.md": guards}
+def study() -> str:
+    """Every key of study.toml, from its schema."""
+    page: str = import_module("proctor.study.reference").study_reference()
+    return page
+
+
+def checks() -> str:
+    """Every check of the second program, in the order of its report."""
+    rows = [(f"`{check.id}`", check.doc) for check in import_module("proctor_verify.checks").CHECKS]
+    return "\n\n".join(
+        [
+            "# Checks",
+            prose(
+                """What `proctor verify RUN` and `python -m proctor_verify RUN` look at, in the order of the report.
+                Each line of it is *pass*, *fail*, *not applicable* or *cannot tell*, with what was seen and where."""
+            ),
+            table(("check", "what holds"), rows),
+        ]
+    )
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "checks.md": checks,
+    "guards.md": guards,
+    "reasons.md": reasons,
+    "study.md": study,
+}
 PARTS: dict[tuple[str, str], Callable[[], str]] = {
     ("evidence-format.md", "kinds"): kinds,
     ("reference.md", "exit status"): exits,
