@@ -63,6 +63,10 @@ def test_a_named_link_to_a_task_is_a_task(folder: Make, tmp_path: Path) -> None:
         ({"task.toml": "schema_version = '2.0'", "instruction.md": "x"}, Reason.TASK_FORMAT_LATER),
         ({"task.toml": "", "instruction.md": "x", "environment/Dockerfile": "RUN x"}, Reason.TASK_UNREADABLE),
         ({"task.toml": "", "instruction.md": "x", "environment/compose.yml": "["}, Reason.TASK_UNREADABLE),
+        (
+            {"task.toml": "", "instruction.md": "x", "environment/compose.yml": "services: {main: {build: .}}"},
+            Reason.TASK_UNREADABLE,
+        ),
         ({"task.toml": "", "instruction.md": "a\x00b"}, Reason.TASK_UNREADABLE),
         ({"task.toml": "", "instruction.md": "x", "environment/Dockerfile": "FROM a\x00"}, Reason.TASK_UNREADABLE),
         ({"task.toml": "", "instruction.md": "x", "tests": "not a folder"}, Reason.TASK_UNSAFE),

@@ -335,6 +335,12 @@ def test_credentials_of_the_host_stay_out_where_a_default_serves(folder: Make, w
     assert plan.main.notes == ("host variables kept out, their defaults used: AWS_REGION, my_Api_Key",)
 
 
+def test_a_template_within_a_longer_value_is_taken_as_written_and_said(folder: Make, world: Worlds) -> None:
+    task = read_task(folder({"task.toml": "[environment.env]\nA = 'x-${HOME}'\nB = '${HOME}'\n"}))
+    assert environment_plan(task, world(host_env={"HOME": "/h"})).main.env == {"A": "x-${HOME}", "B": "/h"}
+    assert [note for note in task.notes if note.endswith("taken as written: A")]
+
+
 def test_keys_of_the_study_s_models_go_nowhere(folder: Make, world: Worlds) -> None:
     root = folder({"task.toml": "[verifier.env]\nK = '${MODEL_KEY}'\nL = '${MODEL_KEY:-d}'\n"})
     (refusal,) = obstacles(

@@ -11,14 +11,14 @@ from typing import Any
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.tasks import compose
-from proctor.tasks.compose import Compose, read_compose
+from proctor.tasks.compose import NAMES, Compose, read_compose
 from proctor.tasks.context import Ignore
 from proctor.tasks.recipe import Recipe, read_recipe
 from proctor.tasks.schema import EnvironmentTable, TaskToml
 from proctor.tasks.task import SOLUTION, TESTS, Environment, Task
 from proctor.tasks.toml_reader import read_toml
 from proctor.tasks.tree import Kind, Tree, mode_of, read_tree, shown
+from proctor.tasks.variables import taken_literally
 
 LATER = {
     "task.md": "BenchFlow task.md",
@@ -70,6 +70,9 @@ def read_task(path: Path) -> Task:
     environment = _environment(tree, "environment", read.toml.environment)
     if environment.image is not None and environment.recipe is not None:
         notes.append(f"the image {environment.image} is used, and {environment.recipe.path} is not built")
+    literal = taken_literally({**read.toml.environment.env, **read.toml.verifier.env, **read.toml.solution.env})
+    if literal:
+        notes.append(f"these variables hold ${{…}} within a longer value, taken as written: {', '.join(literal)}")
     if tree.has_file("trajectory.json"):
         notes.append("trajectory.json gives the agent a prior context")
     return Task(
@@ -124,11 +127,15 @@ def _instruction(tree: Tree, *, multi_step: bool) -> tuple[bytes | None, str, in
 
 
 def _environment(tree: Tree, folder: str, table: EnvironmentTable) -> Environment:
+    recipe, compose = _recipe(tree, f"{folder}/Dockerfile"), _compose(tree, folder)
+    if compose is not None and compose.builds and recipe is None:
+        message = f"{compose.path} builds, and there is no {folder}/Dockerfile."
+        raise Refusal(Reason.TASK_UNREADABLE, message, path=str(tree.root / compose.path))
     return Environment(
         folder=folder,
         table=table,
-        recipe=_recipe(tree, f"{folder}/Dockerfile"),
-        compose=_compose(tree, folder),
+        recipe=recipe,
+        compose=compose,
         ignore=Ignore(_optional(tree, f"{folder}/.dockerignore") or ""),
     )
 
@@ -157,7 +164,7 @@ def _recipe(tree: Tree, path: str) -> Recipe | None:
 
 
 def _compose(tree: Tree, folder: str) -> Compose | None:
-    for name in compose.NAMES:
+    for name in NAMES:
         text = _optional(tree, f"{folder}/{name}")
         if text is not None:
             return read_compose(text, f"{folder}/{name}")

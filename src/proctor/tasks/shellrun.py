@@ -15,7 +15,9 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 _PACKAGE_CACHES = ("/var/lib/apt/lists", "/var/cache/apt", "/root/.cache")
 _APT_VALUED = frozenset({"-o", "--option", "-c", "--config-file", "-t", "--target-release"})
 _PIP_VALUED = frozenset({"-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--trusted-host", "--timeout"})
-_PIP_ELSEWHERE = frozenset({"-r", "--requirement", "-e", "--editable", "-c", "--constraint", "-t", "--target"})
+_PIP_ELSEWHERE = frozenset(
+    {"-r", "--requirement", "-e", "--editable", "-c", "--constraint", "-t", "--target", "--prefix", "--root"}
+)
 _APT_NAME = re.compile(r"([a-z0-9][a-z0-9+.-]*)(?::[a-z0-9-]+)?(?:=([^/\s]+)|/[a-z0-9-]+)?")
 _PIP_NAME = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:\[[^\]]*\])?\s*((?:[<>=!~]=?=?[^;]+)?)")
 

@@ -33,6 +33,11 @@ class Resolved:
     missing: tuple[str, ...] = ()
 
 
+def taken_literally(templates: Mapping[str, str]) -> list[str]:
+    """Names whose value holds a `${` and is no template as a whole: the format hands it on as it is written."""
+    return [name for name, value in templates.items() if "${" in value and not _TEMPLATE.fullmatch(value)]
+
+
 def resolve(templates: Mapping[str, str], host: Mapping[str, str], withheld: frozenset[str], *, seen: bool) -> Resolved:
     """Give every template its value; a missing one is left out of `env`. `seen` says that an agent sees the result."""
     env: dict[str, str] = {}
