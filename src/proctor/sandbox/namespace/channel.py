@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import select
 import socket
 import subprocess
 import sys
@@ -40,6 +41,11 @@ class Channel:
         self._sock = sock
         self._busy: set[socket.socket] = set()
 
+    @property
+    def alive(self) -> bool:
+        """Whether the other side still holds its end."""
+        return not select.select([self._sock], [], [], 0)[0]
+
     async def call(self, request: wire.Message, deadline_sec: float) -> wire.Message:
         """One request and its answer.
 
@@ -70,13 +76,20 @@ class Channel:
         return answer, Channel(sock)
 
     def call_now(self, request: wire.Message, deadline_sec: float) -> wire.Message:
-        """The same without an event loop, for probes. Raises Refusal (SANDBOX_LOST)."""
+        """The same without an event loop, for probes; what the request started has ended when this returns.
+
+        Raises:
+            Refusal: SANDBOX_LOST.
+        """
         with self._open() as sock:
             self._busy.discard(sock)
             sock.settimeout(deadline_sec)
             try:
                 wire.send(sock, request)
                 answer = wire.receive(sock)
+                _hang_up(sock)
+                while sock.recv(1 << 16):
+                    pass
             except TimeoutError:
                 raise _lost(f"no answer within {deadline_sec:g} s") from None
         if answer is None:
@@ -213,4 +226,3 @@ async def _exactly(sock: socket.socket, size: int) -> bytes:
         pieces.append(piece)
         size -= len(piece)
     return b"".join(pieces)
-

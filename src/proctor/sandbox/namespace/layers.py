@@ -21,16 +21,6 @@ class Home:
     path: Path
 
     @property
-    def marker(self) -> Path:
-        """Says whose it is."""
-        return self.path / "marker.json"
-
-    @property
-    def base(self) -> Path:
-        """The lowest layer of our own: what is shown around the host's /usr or on a given root."""
-        return self.path / "s"
-
-    @property
     def upper(self) -> Path:
         """What the world writes: a folder for each mount."""
         return self.path / "u"
@@ -40,15 +30,6 @@ class Home:
         """The kernel's work folders."""
         return self.path / "w"
 
-    @property
-    def holder(self) -> Path:
-        """The program of PID 1."""
-        return self.path / "h"
-
-    def mount_point(self, index: int) -> Path:
-        """Where the layer `index` is bound before the start."""
-        return self.path / "l" / str(index)
-
 
 def flatten(layers: Sequence[Path], into: Path) -> None:
     """Join layers, lowest first, into one new layer that shows the same. Whiteouts stay, for a base lies below.
@@ -57,11 +38,17 @@ def flatten(layers: Sequence[Path], into: Path) -> None:
     """
     into.mkdir(mode=0o755)
     for layer in layers:
-        for top in sorted(os.listdir(layer)):
-            _join(f"{layer}/{top}", f"{into}/{top}")
+        for top in sorted(layer.iterdir()):
+            _join(str(top), f"{into}/{top.name}", keep_whiteouts=True)
 
 
-def _join(source: str, target: str) -> None:
+def apply(layer: Path, onto: Path) -> None:
+    """Copy one layer onto plain folders that nothing lies below: what it hides is removed there. Raises OSError."""
+    for top in sorted(layer.iterdir()):
+        _join(str(top), f"{onto}/{top.name}", keep_whiteouts=False)
+
+
+def _join(source: str, target: str, *, keep_whiteouts: bool) -> None:
     pending = [(source, target)]
     while pending:
         upper, merged = pending.pop()
@@ -70,7 +57,14 @@ def _join(source: str, target: str) -> None:
         if not stat.S_ISDIR(info.st_mode):
             if there is not None:
                 remove(Path(merged))
-            os.link(upper, merged, follow_symlinks=False)
+            if _is_whiteout(info):
+                if keep_whiteouts:
+                    os.mknod(merged, info.st_mode, info.st_rdev)
+            elif keep_whiteouts:
+                os.link(upper, merged, follow_symlinks=False)
+            else:
+                shutil.copy2(upper, merged, follow_symlinks=False)
+                os.chown(merged, info.st_uid, info.st_gid, follow_symlinks=False)
             continue
         opaque = _is_opaque(upper)
         if there is not None and (opaque or not stat.S_ISDIR(there.st_mode)):
@@ -79,13 +73,17 @@ def _join(source: str, target: str) -> None:
             there = None
             opaque = hides
         if there is None:
-            os.mkdir(merged)
+            Path(merged).mkdir()
         os.chown(merged, info.st_uid, info.st_gid)
-        os.chmod(merged, stat.S_IMODE(info.st_mode))
         shutil.copystat(upper, merged)
-        if opaque:
+        if opaque and keep_whiteouts:
             os.setxattr(merged, "user.overlay.opaque", b"y")
-        pending += [(f"{upper}/{name}", f"{merged}/{name}") for name in os.listdir(upper)]
+        with os.scandir(upper) as entries:
+            pending += [(entry.path, f"{merged}/{entry.name}") for entry in entries]
+
+
+def _is_whiteout(info: os.stat_result) -> bool:
+    return stat.S_ISCHR(info.st_mode) and info.st_rdev == 0
 
 
 def _is_opaque(path: str) -> bool:
@@ -136,7 +134,7 @@ def _enter(name: str, within: int | None) -> int:
     """Open a folder that may have been made unreadable."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
     if within is None:
-        os.chmod(name, 0o700)
+        Path(name).chmod(0o700)
     elif stat.S_IMODE(os.stat(name, dir_fd=within, follow_symlinks=False).st_mode) & 0o700 != 0o700:
         os.chmod(name, 0o700, dir_fd=within)
     return os.open(name, flags, dir_fd=within)

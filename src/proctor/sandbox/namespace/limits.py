@@ -57,7 +57,14 @@ def read_back(
         ("cpus", wanted.cpus, group.get("cpus"), None, "", "cpu"),
         ("memory", wanted.memory_bytes, group.get("memory"), chosen.watch_memory, watched, "memory"),
         ("storage", wanted.storage_bytes, None, chosen.watch_storage, f"{watched}, and a limit on each file", ""),
-        ("pids", wanted.pids, group.get("pids"), chosen.rlimit_nproc, "a limit on processes of the user inside", "pids"),
+        (
+            "pids",
+            wanted.pids,
+            group.get("pids"),
+            chosen.rlimit_nproc,
+            "a limit on processes of the user inside",
+            "pids",
+        ),
     ):
         if in_group is not None:
             entries.append(LimitInForce(name, asked, in_group, f"control group ({controller})", None))
@@ -75,7 +82,7 @@ def refuse_unenforced(entries: tuple[LimitInForce, ...], required: frozenset[str
         if entry.name in required and entry.wanted is not None and not _holds(entry):
             raise Refusal(
                 Reason.LIMIT_UNENFORCEABLE,
-                f"the limit on {entry.name} cannot be enforced here: {entry.why_not or 'the kernel holds another value'}",
+                f"the limit on {entry.name} cannot be enforced: {entry.why_not or 'the kernel holds another value'}",
                 path=entry.name,
                 observed=entry.enforced,
                 required=entry.wanted,

@@ -11,6 +11,7 @@ import signal
 import socket
 import stat
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proctor.sandbox.namespace.launcher import confine, wire
@@ -129,10 +130,10 @@ def _send_tree(sock: socket.socket, source: str, base: dict[str, Any], peer: soc
         head = base if not inner else {"kind": "below", "inner": inner}
         head = head | {"perm": stat.S_IMODE(info.st_mode) & 0o777, "mtime": info.st_mtime_ns}
         if stat.S_ISLNK(info.st_mode):
-            wire.send(sock, head | {"type": "link", "to": os.readlink(path)})
+            wire.send(sock, head | {"type": "link", "to": str(Path(path).readlink())})
         elif stat.S_ISDIR(info.st_mode):
             wire.send(sock, head | {"type": "dir"})
-            names = sorted(os.listdir(path), reverse=True)
+            names = sorted((child.name for child in Path(path).iterdir()), reverse=True)
             pending += [(f"{inner}/{name}" if inner else name, f"{path}/{name}") for name in names]
         elif stat.S_ISREG(info.st_mode):
             _send_file(sock, path, head | {"type": "file"})
@@ -176,7 +177,7 @@ def _receive_items(sock: socket.socket) -> None:
             _make_parents(target)
             made = _place(sock, target, head, owner)
             if mode is not None and head["type"] != "link":
-                os.chmod(target, mode)
+                Path(target).chmod(mode)
             if head["owner"] is not None and not made:
                 os.chown(target, *owner, follow_symlinks=False)
             path = target
@@ -193,9 +194,9 @@ def _make_parents(target: str) -> None:
     for name in target.strip("/").split("/")[:-1]:
         at += f"/{name}"
         try:
-            os.mkdir(at, 0o755)
+            Path(at).mkdir(0o755)
         except FileExistsError:
-            if not os.path.isdir(at):
+            if not Path(at).is_dir():
                 raise Unsafe(f"{at} inside is no folder") from None
 
 
@@ -206,17 +207,17 @@ def _place(sock: socket.socket, path: str, head: wire.Message, owner: tuple[int,
         if there is not None and stat.S_ISDIR(there.st_mode):
             return False
         if there is not None:
-            os.unlink(path)
-        os.mkdir(path, 0o700)
-        os.chmod(path, head["perm"])
+            Path(path).unlink()
+        Path(path).mkdir(0o700)
+        Path(path).chmod(head["perm"])
         _give(path, owner)
         return True
     if there is not None:
         if stat.S_ISDIR(there.st_mode):
             raise Unsafe(f"{path} inside is a folder")
-        os.unlink(path)
+        Path(path).unlink()
     if head["type"] == "link":
-        os.symlink(head["to"], path)
+        Path(path).symlink_to(head["to"])
         _give(path, owner)
         return True
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -374,12 +375,12 @@ def _store(sock: socket.socket, into: str, message: wire.Message) -> int:
     for name in names[:-1]:
         folder += f"/{name}"
         try:
-            os.mkdir(folder, 0o755)
+            Path(folder).mkdir(0o755)
         except FileExistsError:
             pass
     path = f"{folder}/{names[-1]}"
     if _lstat(path) is not None:
-        os.unlink(path)
+        Path(path).unlink()
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         size = _fill(fd, sock)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from pathlib import Path
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWCGROUP = 0x02000000
@@ -99,8 +100,7 @@ def install_filter(program: bytes) -> None:
 
 def blank_own_traces() -> None:
     """Empty this process's command line and environment as others see them, and give it a plain name."""
-    with open("/proc/self/stat", "rb") as stat:
-        fields = stat.read().rpartition(b")")[2].split()
+    fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
     arg_start, arg_end, env_start, env_end = (int(fields[index]) for index in (45, 46, 47, 48))
     for start, end in ((arg_start, arg_end), (env_start, env_end)):
         if 0 < start < end:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from proctor.sandbox.namespace.launcher import linux, wire
 
@@ -54,5 +55,4 @@ def map_ids(pid: int, *, many_users: bool) -> None:
     else:
         lines = {"setgroups": "deny", "uid_map": f"0 {os.geteuid()} 1", "gid_map": f"0 {os.getegid()} 1"}
     for name, line in lines.items():
-        with open(f"/proc/{pid}/{name}", "w", encoding="ascii") as file:
-            file.write(line)
+        Path(f"/proc/{pid}/{name}").write_text(line, encoding="ascii")

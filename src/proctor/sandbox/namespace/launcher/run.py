@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from proctor.sandbox.namespace.launcher import confine, linux, watch, wire
+from proctor.sandbox.namespace.launcher import confine, watch, wire
 
 if TYPE_CHECKING:
     from proctor.sandbox.namespace.launcher.world import World
@@ -134,7 +134,7 @@ def signal_all(request: wire.Message, peer: socket.socket, world: World) -> None
     """Send a signal to everything inside but PID 1; answers how many there were, None when some would not go."""
     try:
         world.enter(processes=True)
-        if request["signal"] == signal.SIGKILL:
+        if request["wait"]:
             wire.send(peer, {"count": _sweep()})
         else:
             wire.send(peer, {"count": _signal_once(request["signal"])})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
+from pathlib import Path
 
 _PATH_MAX = 4096
 _HOP = 1000  # characters: at most four bytes each
@@ -13,7 +14,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 def processes() -> list[int]:
     """The processes inside but PID 1, by their numbers inside; for a process that entered the mount namespace."""
-    return [int(name) for name in os.listdir("/proc") if name.isdecimal() and name != "1"]
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal() and path.name != "1"]
 
 
 def memory_bytes() -> int:
@@ -21,8 +22,7 @@ def memory_bytes() -> int:
     total = 0
     for pid in processes():
         try:
-            with open(f"/proc/{pid}/statm", "rb") as file:
-                fields = file.read().split()
+            fields = Path(f"/proc/{pid}/statm").read_bytes().split()
             total += (int(fields[1]) - int(fields[2])) * _PAGE
         except (OSError, IndexError):
             continue  # it ended meanwhile
@@ -34,7 +34,7 @@ def proportional_bytes() -> int:
     total = 0
     for pid in processes():
         try:
-            with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+            with Path(f"/proc/{pid}/smaps_rollup").open("rb") as file:
                 total += sum(int(line.split()[1]) * 1024 for line in file if line.startswith(b"Pss:"))
         except (OSError, IndexError):
             continue

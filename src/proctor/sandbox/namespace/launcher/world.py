@@ -13,11 +13,12 @@ import select
 import signal
 import socket
 import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from proctor.sandbox.namespace.launcher import copying, linux, probes, run, wire
 
-HOLDER_FD, INFO_FD = "@HOLDER@", "@INFO@"
+INFO_FD = "@INFO@"
 
 _SETUP_SEC = 20.0
 
@@ -43,9 +44,10 @@ class World(NamedTuple):
 def keep(request: dict[str, Any], peer: socket.socket) -> None:
     """Start the world of `request`, answer, serve it until the peer hangs up or it ends; then nothing of it is left.
 
-    The request: `bwrap` (path), `args` (of bwrap, with `HOLDER_FD` and `INFO_FD` in it), `holder` (path), `base` (a
-    folder that may be covered), `here` (bound there), `layers` (each bound at `base/l/<index>`), `many_users`,
-    `share_net`, `uppers` (paths). The answer: `{"pid": …}`, or `{"failed": stage, "errno": …, "text": …}`.
+    The request: `bwrap` (path), `args` (of bwrap, with `INFO_FD` among them), `holder` (path), `base` (a folder that
+    may be covered), `points` (a folder with `x` and `l/<index>` in it, bound at `base`), `home` (bound at `base/x`),
+    `layers` (each bound at `base/l/<index>`), `many_users`, `share_net`, `uppers` (paths). The answer: `{"pid": …}`,
+    or `{"failed": stage, "errno": …, "text": …}`.
     """
     linux.die_with_parent(os.getppid())
     try:
@@ -159,17 +161,17 @@ def _become_bwrap(request: dict[str, Any], made: int, gate: int, info: int, stan
             os._exit(1)
         stage = "layers"
         _forbid_more_namespaces()
-        _bind_layers(request["base"], request["here"], request["layers"])
+        _bind_layers(request["base"], request["points"], request["home"], request["layers"])
         stage = "bwrap"
         args = os.memfd_create("args")
-        listed = [word.replace(HOLDER_FD, str(holder)).replace(INFO_FD, str(info)) for word in request["args"]]
+        listed = [word.replace(INFO_FD, str(info)) for word in request["args"]]
         os.write(args, b"".join(os.fsencode(word) + b"\0" for word in listed))
         os.lseek(args, 0, os.SEEK_SET)
         for number, fd in enumerate(standard):
             os.dup2(fd, number)
         for fd in (holder, info, args):
             os.set_inheritable(fd, True)
-        os.execve(bwrap, ["bwrap", "--args", str(args)], {})
+        os.execve(bwrap, ["bwrap", "--args", str(args), "--", f"/proc/self/fd/{holder}"], {})
     except OSError as fault:
         os.write(made, f"{stage}\0{fault.errno}\0{fault}".encode("utf-8", "replace"))
     os._exit(1)
@@ -177,17 +179,17 @@ def _become_bwrap(request: dict[str, Any], made: int, gate: int, info: int, stan
 
 def _forbid_more_namespaces() -> None:
     try:
-        with open("/proc/sys/user/max_user_namespaces", "w", encoding="ascii") as file:
-            file.write("0")
+        Path("/proc/sys/user/max_user_namespaces").write_text("0", encoding="ascii")
     except OSError:
         pass  # a read-only /proc/sys, as in containers: the system call filter forbids them as well
 
 
-def _bind_layers(base: str, here: str, layers: list[str]) -> None:
+def _bind_layers(base: str, points: str, home: str, layers: list[str]) -> None:
     linux.mount(None, "/", linux.MS_REC | linux.MS_PRIVATE)
     for index, layer in enumerate(layers):
-        linux.mount(layer, f"{here}/l/{index}", linux.MS_BIND | linux.MS_REC)
-    linux.mount(here, base, linux.MS_BIND | linux.MS_REC)
+        linux.mount(layer, f"{points}/l/{index}", linux.MS_BIND | linux.MS_REC)
+    linux.mount(home, f"{points}/x", linux.MS_BIND | linux.MS_REC)
+    linux.mount(points, base, linux.MS_BIND | linux.MS_REC)
 
 
 def _end(pidfd: int) -> None:

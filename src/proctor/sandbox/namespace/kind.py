@@ -1,0 +1,255 @@
+"""The namespace kind: probing, starting, forking, releasing and pruning worlds made of Linux namespaces."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.core.tokens import Admitted, Probe
+from proctor.sandbox.base import (
+    Availability,
+    Capabilities,
+    Network,
+    PutItem,
+    SandboxSpec,
+    Snapshot,
+    Tier,
+)
+from proctor.sandbox.namespace import cgroups, layers, limits, marker, skeleton
+from proctor.sandbox.namespace.bases import Bases
+from proctor.sandbox.namespace.building import Plan, prepare
+from proctor.sandbox.namespace.channel import Channel, finish, launch
+from proctor.sandbox.namespace.command import covered, words
+from proctor.sandbox.namespace.probe import Found, look, try_world
+from proctor.sandbox.namespace.sandbox import Built, NamespaceSandbox
+
+_START_SEC = 60.0
+_PROBE_SEC = 20.0
+_NETWORKS = frozenset({Network.NONE, Network.GATEWAY_ONLY, Network.PUBLIC})
+
+
+class NamespaceKind:
+    """Sandboxes of Linux namespaces, with no daemon and no image. One launcher process serves all of its worlds."""
+
+    name = "namespace"
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._launcher: Channel | None = None
+        self._found: Found | None = None
+        self._bases: Bases | None = None
+        self._overlay_on: dict[int, bool] = {}
+
+    def probe(self, probe: Probe) -> Availability:
+        """What this machine gives, found by trying once."""
+        found = self._look(probe.deadline_sec)
+        held = {"storage", "pids"} | ({"memory"} if found.tier is Tier.ORDINARY else set())
+        held |= {name for name in ("memory",) if name in found.places}
+        held |= {"cpus"} if "cpu" in found.places else set()
+        usable = not found.refusals
+        capabilities = Capabilities(
+            networks=_NETWORKS if usable else frozenset(),
+            many_users=found.tier is Tier.PRIVILEGED,
+            freeze=usable,
+            capture=usable,
+            builds_images=False,
+            limits=frozenset(held) if usable else frozenset(),
+        )
+        facts = {
+            "bwrap": str(found.bwrap) if found.bwrap else None,
+            "overlay": found.overlay,
+            "groups": {name: f"v{place.version}" for name, place in found.places.items()},
+            "groups_missing": dict(found.missing),
+            "shown_of_host": [f"/{top}" for top in skeleton.host_tops()],
+            "usr_local": "shown",
+            "usr_src": "hidden",
+        }
+        return Availability(self.name, usable, found.tier, capabilities, found.refusals, found.notes, facts)
+
+    async def start(self, spec: SandboxSpec, admitted: Admitted) -> NamespaceSandbox:
+        """Start a fresh world.
+
+        Raises:
+            Refusal: what the machine lacks, or NETWORK_UNAVAILABLE, LIMIT_UNENFORCEABLE, ROOTFS_INVALID,
+                SANDBOX_START_FAILED, DISK_FULL.
+        """
+        return await self._start(spec, admitted, None)
+
+    async def fork(self, snapshot: Snapshot, spec: SandboxSpec, admitted: Admitted) -> NamespaceSandbox:
+        """Start a world on top of a captured one.
+
+        Raises:
+            Refusal: as `start`, and CAPTURE_FAILED when the snapshot is gone or was made in another way.
+        """
+        found = await asyncio.to_thread(self._look, _PROBE_SEC)
+        facts = snapshot.facts
+        if snapshot.kind != self.name or facts.get("tier") != found.tier.value:
+            raise Refusal(
+                Reason.CAPTURE_FAILED,
+                "the snapshot was made by another kind or tier of sandbox",
+                observed={"kind": snapshot.kind, "tier": facts.get("tier")},
+                required={"kind": self.name, "tier": found.tier.value},
+            )
+        for layer in snapshot.layers:
+            if not layer.is_dir():
+                raise Refusal(Reason.CAPTURE_FAILED, "a layer of the snapshot is gone", path=str(layer))
+        return await self._start(replace(spec, root=snapshot.root), admitted, snapshot)
+
+    def release(self, snapshot: Snapshot, admitted: Admitted) -> None:
+        """Remove what a capture kept. Snapshots captured on top of it lose their ground: release those first."""
+        layers.remove(Path(snapshot.facts["home"]))
+
+    def prune(self, scratch_root: Path, admitted: Admitted) -> list[str]:
+        """Remove what dead runs left below `scratch_root`: control groups with what is in them, and layers."""
+        return marker.prune(scratch_root)
+
+    def _look(self, deadline_sec: float) -> Found:
+        with self._lock:
+            if self._found is None:
+                self._bases = self._bases or Bases()
+                self._found = look(self._launched(), self._bases, deadline_sec)
+            return self._found
+
+    def _launched(self) -> Channel:
+        if self._launcher is None or not self._launcher.alive:
+            self._launcher = launch()
+        return self._launcher
+
+    def _overlay_in(self, scratch: Path, bases: Bases, found: Found) -> bool:
+        """Whether worlds in `scratch` can be overlays: tried once for each file system."""
+        device = scratch.stat().st_dev
+        with self._lock:
+            if device not in self._overlay_on and found.bwrap is not None:
+                fault = try_world(
+                    self._launched(), bases, found.bwrap, scratch, found.tier, overlay=True, deadline_sec=_PROBE_SEC
+                )
+                self._overlay_on[device] = fault is None
+            return self._overlay_on[device]
+
+    async def _start(self, spec: SandboxSpec, admitted: Admitted, snapshot: Snapshot | None) -> NamespaceSandbox:
+        found = await asyncio.to_thread(self._look, _PROBE_SEC)
+        bases = self._bases
+        if found.refusals or found.bwrap is None or bases is None:
+            raise found.refusals[0]
+        if spec.network not in _NETWORKS:
+            raise Refusal(
+                Reason.NETWORK_UNAVAILABLE,
+                f"the namespace sandbox has no network {spec.network.value!r}",
+                required=sorted(network.value for network in _NETWORKS),
+            )
+        root = _checked_root(spec.root)
+        spec.scratch.mkdir(parents=True, exist_ok=True)
+        scratch = spec.scratch.resolve()
+        copied = not await asyncio.to_thread(self._overlay_in, scratch, bases, found)
+        if snapshot is not None and bool(snapshot.facts["copied"]) != copied:
+            raise Refusal(Reason.CAPTURE_FAILED, "the snapshot was made with another kind of layers")
+        home = layers.Home(scratch / secrets.token_hex(4))
+        chosen = limits.plan(spec.limits, found.tier, frozenset(found.places))
+        group = cgroups.Group(found.places, f"s{home.path.name}") if found.places else None
+        base = await finish(asyncio.to_thread(bases.base, found.tier, root, spec.hidden))
+        plan = Plan(home, found.tier, root, base, snapshot.layers if snapshot else (), copied)
+        cover = covered(found.bwrap.parent)
+        mounts = plan.mounts(cover)
+        keeper: Channel | None = None
+        try:
+            home.path.mkdir(mode=0o700)
+            marker.write(home.path, admitted.label, group.folders if group else ())
+            await finish(asyncio.to_thread(prepare, plan))
+            if group is not None:
+                group.make(chosen.group_memory, chosen.group_cpus, chosen.group_pids)
+            in_force = limits.read_back(spec.limits, chosen, group.in_force() if group else {}, found.missing)
+            limits.refuse_unenforced(in_force, spec.required_limits)
+            shared = spec.network is Network.PUBLIC
+            request = {
+                "op": "start",
+                "bwrap": str(found.bwrap),
+                "args": words(mounts, base=cover, share_net=shared, shm_bytes=spec.tmp_bytes),
+                "holder": str(bases.holder),
+                "base": cover,
+                "points": str(bases.folder),
+                "home": str(home.path),
+                "layers": [str(path) for path in plan.bound],
+                "many_users": found.tier is Tier.PRIVILEGED,
+                "share_net": shared,
+                "uppers": [str(home.upper / mount.name) for mount in mounts],
+            }
+            answer, keeper = await self._launched().open(request, _START_SEC)
+            if "failed" in answer:
+                raise Refusal(
+                    Reason.SANDBOX_START_FAILED, f"a sandbox could not be started: {answer['text']}", observed=answer
+                )
+            built = Built(
+                kind=self.name,
+                spec=spec,
+                tier=found.tier,
+                home=home,
+                captured=plan.captured,
+                copied=copied,
+                limits=chosen,
+                group=group,
+                in_force=in_force,
+                facts=_facts(spec, found, root, copied, len(plan.captured)),
+            )
+            sandbox = NamespaceSandbox(built, keeper)
+            if shared:
+                await sandbox.put([PutItem("/etc/resolv.conf", content=_resolvers(), mode=0o644)])
+            return sandbox
+        except BaseException as fault:
+            await finish(_undo(home, group, keeper))
+            if isinstance(fault, OSError):
+                raise Refusal(Reason.SANDBOX_START_FAILED, f"a sandbox could not be made: {fault}") from fault
+            raise
+
+
+async def _undo(home: layers.Home, group: cgroups.Group | None, keeper: Channel | None) -> None:
+    if keeper is not None:
+        await keeper.close()
+    if group is not None:
+        cgroups.remove(group.folders)
+    await asyncio.to_thread(layers.remove, home.path)
+
+
+def _checked_root(root: Path | None) -> Path | None:
+    if root is None:
+        return None
+    given = root.resolve()
+    if not (given / "usr").is_dir() or not os.path.lexists(given / "bin" / "sh"):
+        raise Refusal(
+            Reason.ROOTFS_INVALID, "the root has no usr or no bin/sh", path=str(root), required="a root file system"
+        )
+    return given
+
+
+def _resolvers() -> bytes:
+    try:
+        return Path("/etc/resolv.conf").read_bytes()
+    except OSError:
+        return b""
+
+
+def _facts(spec: SandboxSpec, found: Found, root: Path | None, copied: bool, captured: int) -> dict[str, Any]:
+    not_isolated = []
+    if spec.network is Network.PUBLIC:
+        not_isolated.append("network: the host's own, with what listens there")
+    if found.tier is Tier.PRIVILEGED:
+        not_isolated.append("user ids: the same numbers inside and outside, without powers outside")
+    return {
+        "kind": NamespaceKind.name,
+        "tier": found.tier.value,
+        "root": str(root) if root else "host-usr",
+        "usr_local": "of the root" if root else "shown",
+        "usr_src": "of the root" if root else "hidden",
+        "files": "copied" if copied else "overlay",
+        "layers": captured,
+        "network": spec.network.value,
+        "network_is": "shared with the host" if spec.network is Network.PUBLIC else "loopback only",
+        "gateway": None,
+        "not_isolated": not_isolated,
+    }

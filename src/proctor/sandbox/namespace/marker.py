@@ -1,0 +1,96 @@
+"""Whose a world's folder is, so that what a dead run left is found and a live run's is never touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from proctor.sandbox.namespace import cgroups, layers
+
+_NAME = "marker.json"
+_DEPTH = 3
+_GROUP_SEC = 5.0
+
+
+def write(folder: Path, label: str, groups: Sequence[Path]) -> None:
+    """Say in `folder` that this process made it, and which groups belong to it. Raises OSError."""
+    said = {
+        "label": label,
+        "host": socket.gethostname(),
+        "boot": _boot(),
+        "pid": os.getpid(),
+        "started": _started(os.getpid()),
+        "groups": [str(group) for group in groups],
+    }
+    (folder / _NAME).write_text(json.dumps(said), encoding="utf-8")
+
+
+def prune(scratch_root: Path) -> list[str]:
+    """Remove the folders and groups of dead runs below `scratch_root`; the paths that were removed."""
+    removed: list[str] = []
+    for home, said in _markers(scratch_root, _DEPTH):
+        if _may_live(said):
+            continue
+        groups = tuple(Path(group) for group in said.get("groups", []))
+        removed += [str(group) for group in groups if group.is_dir() and _end_group(group)]
+        layers.remove(home)
+        removed.append(str(home))
+    return removed
+
+
+def _markers(folder: Path, depth: int) -> Iterator[tuple[Path, dict[str, Any]]]:
+    if not folder.is_dir() or folder.is_symlink():
+        return
+    marker = folder / _NAME
+    if marker.is_file() and not marker.is_symlink():
+        try:
+            said = json.loads(marker.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return
+        if isinstance(said, dict) and {"host", "boot", "pid", "started", "label"} <= said.keys():
+            yield folder, said
+        return
+    if depth:
+        for child in sorted(folder.iterdir()):
+            yield from _markers(child, depth - 1)
+
+
+def _may_live(said: dict[str, Any]) -> bool:
+    """Whether the process that wrote a marker may still run; another host's always may."""
+    if said["host"] != socket.gethostname():
+        return True
+    return bool(said["boot"] == _boot() and said["started"] == _started(said["pid"]))
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+
+def _started(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot; None when it does not run."""
+    try:
+        data = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    return int(data.rpartition(b")")[2].split()[19])
+
+
+def _end_group(group: Path) -> bool:
+    """Kill what is left in a group of a dead run and remove it; whether it is gone."""
+    deadline = time.monotonic() + _GROUP_SEC
+    while time.monotonic() < deadline:
+        try:
+            for pid in (group / "cgroup.procs").read_text(encoding="ascii").split():
+                os.kill(int(pid), signal.SIGKILL)
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+        if cgroups.remove((group,)):
+            return True
+        time.sleep(0.01)
+    return False

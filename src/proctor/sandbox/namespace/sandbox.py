@@ -1,0 +1,305 @@
+"""A running world: what the protocol promises, done through the world's keeper."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import resource
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
+
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.sandbox.base import Ended, Exec, Fetched, LimitInForce, PutItem, SandboxSpec, Snapshot, Tier
+from proctor.sandbox.namespace import cgroups, layers
+from proctor.sandbox.namespace.channel import Channel, finish
+from proctor.sandbox.namespace.launcher import wire
+from proctor.sandbox.namespace.limits import LimitPlan
+
+T = TypeVar("T")
+
+# Time for what a request does beside running its command: entering, killing what is left, draining pipes.
+_MARGIN_SEC = 30.0
+_COPY_SEC = 600.0
+_FREEZE_SEC = 10.0
+_GROUP_SEC = 10.0
+_OPEN_FILES = 65_536
+
+
+@dataclass(frozen=True)
+class Built:
+    """How a world was made: what its sandbox needs to know to use, capture and remove it."""
+
+    kind: str
+    spec: SandboxSpec
+    tier: Tier
+    home: layers.Home
+    captured: tuple[Path, ...]
+    copied: bool
+    limits: LimitPlan
+    group: cgroups.Group | None
+    in_force: tuple[LimitInForce, ...]
+    facts: Mapping[str, Any]
+
+
+class NamespaceSandbox:
+    """A world of namespaces. Commands run one at a time, for at a command's end everything inside is ended."""
+
+    def __init__(self, built: Built, keeper: Channel) -> None:
+        self._built = built
+        self._keeper = keeper
+        self._turn = asyncio.Lock()
+        self._frozen = False
+        self._ended = False
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """For the record."""
+        return self._built.facts
+
+    @property
+    def limits_enforced(self) -> tuple[LimitInForce, ...]:
+        """Limits as read back after start."""
+        return self._built.in_force
+
+    async def exec(self, command: Exec) -> Ended:
+        """Run a command inside; nothing of it is left after this returns or raises.
+
+        Raises:
+            Refusal: SANDBOX_LOST when the world ended; DISK_FULL when its output cannot be kept.
+        """
+        if not command.argv:
+            raise Refusal(Reason.SANDBOX_START_FAILED, "a command has no words")
+        group = self._built.group
+        async with self._turn:
+            before = group.hits() if group else {}
+            answer = await self._ask(self._job(command), command.deadline_sec + _MARGIN_SEC)
+            after = group.hits() if group else {}
+        if answer["leftovers"] is None:
+            raise Refusal(Reason.SANDBOX_LOST, "processes inside could not be ended")
+        limit = answer["limit_hit"] or next((name for name in after if after[name] > before[name]), None)
+        if limit is None and answer["signal"] == signal.SIGXFSZ:
+            limit = "storage"
+        return Ended(
+            exit_code=answer["exit_code"],
+            signal=answer["signal"],
+            timed_out=answer["timed_out"],
+            duration_ns=answer["duration_ns"],
+            output_bytes=answer["output_bytes"],
+            output_dropped=answer["output_dropped"],
+            leftovers=answer["leftovers"],
+            limit_hit=limit,
+            start_error=answer["start_error"],
+        )
+
+    async def put(self, items: Sequence[PutItem]) -> None:
+        """Bring files in, all in one go.
+
+        Raises:
+            Refusal: PATH_UNSAFE for a target that is no plain absolute path or a special file in a source;
+                TASK_NEEDS_ROOT for an owner where there is one user only; SANDBOX_LOST.
+        """
+        listed = []
+        for item in items:
+            if item.owner is not None and self._built.tier is Tier.ORDINARY and item.owner not in ("root", "0"):
+                raise Refusal(Reason.TASK_NEEDS_ROOT, "this sandbox has one user only", observed=item.owner)
+            listed.append(
+                {
+                    "target": _plain(item.target),
+                    "source": str(item.source.absolute()) if item.source is not None else None,
+                    "content": item.content,
+                    "mode": item.mode,
+                    "owner": item.owner,
+                }
+            )
+        await self._ask({"op": "put", "items": listed}, _COPY_SEC)
+
+    async def get(self, paths: Sequence[str], into: Path, *, cap_bytes: int, cap_files: int) -> list[Fetched]:
+        """Bring files out below `into`, at their path inside.
+
+        Raises:
+            Refusal: PATH_UNSAFE for a path that is no plain absolute one; DISK_FULL; SANDBOX_LOST.
+        """
+        into.mkdir(parents=True, exist_ok=True)
+        request = {
+            "op": "get",
+            "paths": [_plain(path) for path in paths],
+            "into": str(into.absolute()),
+            "cap_bytes": cap_bytes,
+            "cap_files": cap_files,
+        }
+        answer = await self._ask(request, _COPY_SEC)
+        return [
+            Fetched(path, into / path.lstrip("/") if why is None else None, size, why)
+            for path, size, why in answer["fetched"]
+        ]
+
+    async def freeze(self) -> None:
+        """Stop every process inside but PID 1. Raises Refusal (SANDBOX_LOST)."""
+        group = self._built.group
+        if group is None or not group.can_freeze:
+            await self._ask({"op": "signal", "signal": signal.SIGSTOP, "wait": False}, _MARGIN_SEC)
+        else:
+            self._frozen = True
+            _kept(group.ask_freeze, True)
+            await _until(group.is_frozen, _FREEZE_SEC, "processes inside could not be stopped")
+        self._frozen = True
+
+    async def thaw(self) -> None:
+        """Let them go on. Raises Refusal (SANDBOX_LOST)."""
+        group = self._built.group
+        if group is None or not group.can_freeze:
+            await self._ask({"op": "signal", "signal": signal.SIGCONT, "wait": False}, _MARGIN_SEC)
+        else:
+            _kept(group.ask_freeze, False)
+        self._frozen = False
+
+    async def kill_all(self) -> int:
+        """End every process inside but PID 1; how many there were. Raises Refusal (SANDBOX_LOST)."""
+        count = 0
+        group = self._built.group
+        if self._frozen and group is not None and group.can_freeze:
+            # Frozen processes take the signal and die when they are let go, before they run anything again.
+            answer = await self._ask({"op": "signal", "signal": signal.SIGKILL, "wait": False}, _MARGIN_SEC)
+            count = answer["count"]
+            await self.thaw()
+        answer = await self._ask({"op": "signal", "signal": signal.SIGKILL, "wait": True}, _MARGIN_SEC)
+        if answer["count"] is None:
+            raise Refusal(Reason.SANDBOX_LOST, "processes inside could not be ended")
+        self._frozen = False
+        return max(count, int(answer["count"]))
+
+    async def capture(self) -> Snapshot:
+        """End this world and keep its layers.
+
+        Raises:
+            Refusal: CAPTURE_FAILED when the layers cannot be kept, and then nothing of them is; SANDBOX_LOST.
+        """
+        try:
+            return await finish(self._capture())
+        except OSError as fault:
+            await self.stop()
+            raise Refusal(Reason.CAPTURE_FAILED, "the layers could not be kept", observed=str(fault)) from fault
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """End the world and remove what it made."""
+        self._ended = True
+        await finish(self._end(keep=False))
+
+    async def _capture(self) -> Snapshot:
+        await self.kill_all()
+        self._ended = True
+        await self._end(keep=True)
+        built, home = self._built, self._built.home
+        kept = (home.upper,) if built.copied else (*built.captured, home.upper)
+        if len(kept) >= layers.MOST_LAYERS:
+            joined = home.path / "f"
+            await asyncio.to_thread(layers.flatten, kept, joined)
+            await asyncio.to_thread(layers.remove, home.upper)
+            kept = (joined,)
+        facts = {
+            "home": str(home.path),
+            "copied": built.copied,
+            "tier": built.tier.value,
+            "layers": len(kept),
+        }
+        return Snapshot(built.kind, built.spec.root, kept, facts)
+
+    async def _end(self, *, keep: bool) -> None:
+        built = self._built
+        if self._frozen and built.group is not None and built.group.can_freeze:
+            _gone(built.group.ask_freeze, False)
+        await self._keeper.close()
+        if built.group is not None:
+            folders = built.group.folders
+            await _until(lambda: cgroups.remove(folders), _GROUP_SEC, "a control group could not be removed")
+        if keep:
+            await asyncio.to_thread(layers.remove, built.home.work)
+        else:
+            await asyncio.to_thread(layers.remove, built.home.path)
+
+    def _job(self, command: Exec) -> wire.Message:
+        chosen, group = self._built.limits, self._built.group
+        files = min(_OPEN_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+        rlimits = {"core": (1, 1), "nofile": (files, files)}
+        if chosen.rlimit_nproc is not None:
+            most = min(chosen.rlimit_nproc, _bound(resource.RLIMIT_NPROC))
+            rlimits["nproc"] = (most, most)
+        if chosen.rlimit_fsize is not None:
+            most = min(chosen.rlimit_fsize, _bound(resource.RLIMIT_FSIZE))
+            rlimits["fsize"] = (most, most)
+        return {
+            "op": "exec",
+            "argv": list(command.argv),
+            "env": {**self._built.spec.env, **command.env},
+            "cwd": command.cwd,
+            "user": command.user,
+            "stdin": command.stdin,
+            "stdout": str(command.stdout.absolute()),
+            "stderr": str(command.stderr.absolute()) if command.stderr is not None else None,
+            "cap": command.output_cap,
+            "deadline": command.deadline_sec,
+            "rlimits": rlimits,
+            "groups": [str(path) for path in group.entrances] if group else [],
+            "memory": chosen.watch_memory,
+            "storage": chosen.watch_storage,
+        }
+
+    async def _ask(self, request: wire.Message, deadline_sec: float) -> wire.Message:
+        if self._ended:
+            raise Refusal(Reason.SANDBOX_LOST, "the sandbox was stopped before")
+        answer = await self._keeper.call(request, deadline_sec)
+        if "unsafe" in answer:
+            raise Refusal(Reason.PATH_UNSAFE, "a file cannot be taken", observed=answer["unsafe"])
+        if "no_user" in answer:
+            raise Refusal(Reason.INVALID_VALUE, "an owner is not known inside", observed=answer["no_user"])
+        if "fault" in answer:
+            full = answer["errno"] in (errno.ENOSPC, errno.EDQUOT)
+            reason = Reason.DISK_FULL if full else Reason.SANDBOX_LOST
+            raise Refusal(reason, f"a request to the sandbox failed: {answer['fault']}")
+        return answer
+
+
+def _bound(kind: int) -> int:
+    hard = resource.getrlimit(kind)[1]
+    return 2**62 if hard == resource.RLIM_INFINITY else hard
+
+
+def _plain(path: str) -> str:
+    """An absolute path without detours. Raises Refusal (PATH_UNSAFE)."""
+    parts = PurePosixPath(path).parts
+    if not path.startswith("/") or ".." in parts or "\0" in path:
+        raise Refusal(Reason.PATH_UNSAFE, "a path inside must be absolute and without ..", path=path)
+    return "/" + "/".join(parts[1:])
+
+
+async def _until(done: Any, deadline_sec: float, what: str) -> None:
+    """Wait for what the kernel does on its own and has no event for. Raises Refusal (SANDBOX_LOST)."""
+    pause = 0.0005
+    try:
+        async with asyncio.timeout(deadline_sec):
+            while not done():
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, 0.05)
+    except (TimeoutError, OSError) as fault:
+        raise Refusal(Reason.SANDBOX_LOST, what, observed=str(fault)) from fault
+
+
+def _kept(write: Any, value: bool) -> None:
+    try:
+        write(value)
+    except OSError as fault:
+        raise Refusal(Reason.SANDBOX_LOST, "the control group is gone", observed=str(fault)) from fault
+
+
+def _gone(write: Any, value: bool) -> None:
+    try:
+        write(value)
+    except OSError:
+        return
