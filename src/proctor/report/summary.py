@@ -17,6 +17,8 @@ from proctor.report.paired import Pairs, paired_counts
 from proctor.report.reading import Reading, read_run
 from proctor.report.text import command, safe, short_path, table
 
+# what these two mean for a run; for other commands they mean more
+_DONE = {Exit.DONE: "done, and every trial is graded", Exit.DOES_NOT_HOLD: "done, and not every trial is graded"}
 _NOT_COMPARABLE = "* of the graded trials alone, a denominator of its own: not comparable between arms or runs"
 
 
@@ -44,10 +46,10 @@ def print_end(run: Path, exit_status: int, reason: Reason | None, message: str |
 def ending(exit_status: int, reason: Reason | None, message: str | None) -> str:
     """How a process of a run ended, in one line."""
     known = exit_status in set(Exit)
-    text = f"{Exit(exit_status).doc if known else 'ended'} (exit status {exit_status})"
-    if reason is not None:
-        text += f": {reason.id}"
-    return f"{text}: {safe(message)}" if message else text
+    text = _DONE.get(exit_status) or (Exit(exit_status).doc.partition(" (")[0] if known else "ended")
+    if reason is not None and reason is not Reason.INTERRUPTED:
+        text += f": {reason.id}" + (f", {safe(message)}" if message else "")
+    return f"{text} (exit status {exit_status})"
 
 
 def next_steps(run: Path, key: str | None, *, complete: bool) -> list[str]:

@@ -1,0 +1,50 @@
+"""The run that a command reads: found, or a usage error that says what stands there instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from proctor.evidence.runfolder import RunFolder
+
+
+def opened(path: Path) -> RunFolder:
+    """The run folder at `path`.
+
+    Raises:
+        click.UsageError: no run was admitted there.
+    """
+    from proctor.evidence.runfolder import RunFolder
+
+    run = RunFolder(path)
+    try:
+        admitted = run.is_admitted()
+        folder = path.is_dir()
+    except OSError as error:
+        raise click.UsageError(f"{path} cannot be read: {error.strerror}") from error
+    if admitted:
+        return run
+    if not folder:
+        there = "not a folder" if path.exists() else "not there"
+        raise click.UsageError(f"{path} is {there}; a run is a folder that holds journal.jsonl.")
+    raise click.UsageError(f"no run was admitted in {path}. {_what_stands(run)}")
+
+
+def _what_stands(run: RunFolder) -> str:
+    from proctor.evidence.lock import read_lock
+
+    lock = read_lock(run)
+    if lock.live:
+        return f"Process {lock.pid} on {lock.host} is about to."
+    manifests = run.manifests()
+    if not manifests:
+        return "A run is a folder that holds journal.jsonl."
+    last = manifests[-1]
+    refusals = last.body.get("refusals") if last.body else None
+    if not isinstance(refusals, list) or not refusals:
+        return f"{last.file.path} came to no verdict."
+    reasons = ", ".join(str(refusal.get("reason")) for refusal in refusals if isinstance(refusal, dict))
+    return f"{last.file.path} is the record of a refusal: {reasons}."

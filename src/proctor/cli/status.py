@@ -1,0 +1,62 @@
+"""proctor status: what a run is doing, or how it ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from proctor.cli.common import json_option, print_json, run_argument
+from proctor.cli.opened import opened
+
+if TYPE_CHECKING:
+    from proctor.evidence.lock import LockInfo
+    from proctor.evidence.runfolder import RunFolder
+
+
+@click.command()
+@run_argument
+@json_option
+def status(run: Path, as_json: bool) -> None:
+    """Say what a live RUN is doing, or how it ended, or that its process died."""
+    from proctor.evidence.lock import read_lock
+
+    folder = opened(run)
+    lock = read_lock(folder)
+    answer = _ask(lock)
+    record = {"live": lock.live, "process": _process(lock), **(_live(answer) if answer else _at_rest(folder, lock))}
+    if as_json:
+        print_json(record)
+        return
+    from proctor.report.status import status_lines
+
+    for line in status_lines(run, record):
+        click.echo(line)
+
+
+def _ask(lock: LockInfo) -> dict[str, Any] | None:
+    from proctor.core.refusal import Refusal
+    from proctor.runner.control import ask
+
+    if not lock.live or lock.control is None:
+        return None
+    try:
+        return ask(Path(lock.control), "status")
+    except Refusal:
+        return None  # it starts, or ends, just now: the journal tells what can be told
+
+
+def _process(lock: LockInfo) -> dict[str, Any]:
+    return {"pid": lock.pid, "host": lock.host, "boot_id": lock.boot_id, "same_boot": lock.same_boot}
+
+
+def _live(answer: dict[str, Any]) -> dict[str, Any]:
+    return {"answers": True, **answer}
+
+
+def _at_rest(folder: RunFolder, lock: LockInfo) -> dict[str, Any]:
+    from proctor.report.reading import read_run
+    from proctor.report.status import rest_record
+
+    return rest_record(read_run(folder, validate=False), live=lock.live)

@@ -1,0 +1,29 @@
+"""proctor verify: the second program re-checks a run from its evidence alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from proctor.cli.common import json_option, run_argument
+
+
+@click.command()
+@run_argument
+@click.option("--key", metavar="KEY", help="Who is trusted: a vkey, a file that holds one, or sha256:HEX.")
+@json_option
+def verify(run: Path, key: str | None, as_json: bool) -> int:
+    """Re-check RUN: `python -m proctor_verify`, in a process that shares nothing with this one.
+
+    Exit status: 0 all hold, 1 something fails (with --key: or cannot be told), 2 could not read.
+    """
+    import subprocess
+    import sys
+
+    # -P: a run folder that is the current one must not bring modules of its own
+    words = [sys.executable, "-P", "-m", "proctor_verify", "--", str(run)]
+    options = [*(["--key", key] if key is not None else []), *(["--json"] if as_json else [])]
+    words[4:4] = options
+    sys.stdout.flush()
+    return subprocess.run(words, check=False).returncode

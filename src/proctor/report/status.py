@@ -1,0 +1,72 @@
+"""What a run is doing, or how it ended, in a record and in lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from proctor.core.reasons import Reason
+from proctor.report.progress import human
+from proctor.report.reading import Reading
+from proctor.report.summary import ending
+from proctor.report.text import command, safe, short_path
+
+
+def rest_record(reading: Reading, *, live: bool) -> dict[str, Any]:
+    """What the journal tells where no process answers: counts, what was in flight, and how the run ended.
+
+    `ended` is null where it did not: its process died, or (`live`) does not answer just now.
+    """
+    state = reading.state
+    labels = {row.last_attempt: f"{row.trial.task} · {row.trial.arm} · {row.trial.epoch}" for row in reading.rows}
+    return {
+        "answers": False,
+        "planned": len(reading.rows),
+        "done": state.finals,
+        "complete": reading.complete,
+        "grades": {grade: state.grades[grade] for grade in ("pass", "fail", "ungraded")},
+        "in_flight": [{"trial": labels.get(attempt, attempt), "phase": None} for attempt in state.open],
+        "superseded": sum(counts.superseded for counts in state.counts.values()),
+        "replaced": sum(counts.replaced for counts in state.counts.values()),
+        "paused": state.paused and live,
+        "draining": state.draining,
+        "left_sec": None,
+        "journal_entries": state.entries,
+        "ended": state.ended,
+    }
+
+
+def status_lines(run: Path, record: Mapping[str, Any]) -> list[str]:
+    """The record for people."""
+    grades = record["grades"]
+    counts = " · ".join(f"{grades[grade]} {grade}" for grade in ("pass", "fail", "ungraded"))
+    lines = [_head(run, record), f"done       {record['done']}/{record['planned']} · {counts}"]
+    if record["superseded"] or record["replaced"]:
+        lines.append(f"attempts   {record['superseded']} superseded · {record['replaced']} replaced")
+    if record["left_sec"] is not None and record["done"] < record["planned"]:
+        lines.append(f"time left  about {human(record['left_sec'])}, at the pace so far")
+    for number, each in enumerate(record["in_flight"]):
+        phase = "" if each["phase"] is None else f"  ({each['phase']})"
+        lines.append(f"{'' if number else 'in flight':10} {safe(str(each['trial']))}{safe(phase)}")
+    if not record["live"] and not record.get("complete"):
+        lines.append(f"go on      {safe(command('proctor', 'resume', short_path(run)))}")
+    return lines
+
+
+def _head(run: Path, record: Mapping[str, Any]) -> str:
+    process = record["process"]
+    who = f"process {process['pid']} on {safe(str(process['host']))}"
+    if record["live"]:
+        if not record["answers"]:
+            return f"live       {who} holds the run and does not answer just now"
+        doing = "draining: nothing new starts" if record["draining"] else "paused" if record["paused"] else "running"
+        return f"live       {doing} ({who})"
+    ended = record["ended"]
+    if ended is not None:
+        reason = Reason.by_id(str(ended["reason"])) if ended["reason"] else None
+        return f"ended      {ending(int(ended['exit_status']), reason, None)}"
+    if process["pid"] is None:
+        return "dead       its process ended without a word"
+    since = " (the machine was restarted since)" if process["same_boot"] is False else ""
+    return f"dead       {who} ended without a word{since}"

@@ -1,0 +1,284 @@
+"""Whole run folders made by the real journal from a script of attempts, without a sandbox."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from proctor.core.canonical import encode
+from proctor.core.ids import attempt_id, new_run_id, trial_folder
+from proctor.evidence.fold import RunState
+from proctor.evidence.journal import Journal
+from proctor.evidence.keys import OperatorKey
+from proctor.evidence.kinds import Kind
+from proctor.evidence.lock import Lock, opening
+from proctor.evidence.reader import read_entries
+from proctor.evidence.runfolder import RunFolder
+from proctor.grading.files import Absent, Content, VerdictFiles
+from proctor.grading.grade import Assurance, VerifierOutcome, grade
+from proctor.grading.join import per_test_record
+from proctor.grading.solved import DuplicateTests, parse_solved
+from proctor.grading.verdicts import read_verdicts
+from proctor.rollout.derived import attempt_record
+from proctor.rollout.verdict import as_entry
+from proctor.runner.derived import write_derived
+from proctor.study import Design, Trial, plan
+from proctor.study.design import (
+    AgentDesign,
+    ArmDesign,
+    DrawDesign,
+    FrozenTask,
+    GradingDesign,
+    SandboxDesign,
+    StageDesign,
+    StudyName,
+)
+
+from journal_parts import KEY
+
+SECOND = 1_000_000_000
+VERSION = {"available": True, "value": "7", "reason": None}
+
+
+def design(
+    tasks: Sequence[str] = ("alpha", "beta"),
+    arms: Sequence[str] = ("plain", "skilled"),
+    *,
+    epochs: int = 1,
+    replacements: int = 1,
+    models: Sequence[str] = (),
+) -> Design:
+    return Design(
+        format=1,
+        study=StudyName("hints", None),
+        stage=StageDesign("main", "standard", epochs, 1, None, replacements),
+        draw=DrawDesign(7),
+        agent=AgentDesign("command", {"command": "true"}, None),
+        models=tuple({"name": name} for name in models),
+        arms=tuple(ArmDesign(name) for name in arms),
+        tasks=tuple(FrozenTask(name, hashlib.sha256(name.encode()).hexdigest(), "harbor", name) for name in tasks),
+        sandbox=SandboxDesign("namespace", "none", 1, None, None, None, None, {}),
+        grading=GradingDesign("reward >= 1.0", "refuse", None),
+        baseline=arms[0],
+    )
+
+
+@dataclass(frozen=True)
+class Try:
+    """One attempt: what its verifier wrote, and how it ended. `left_open` leaves it in flight."""
+
+    reward: str | None = "1"
+    outcome: str = "completed"
+    exception: str | None = None
+    message: str | None = None
+    ctrf: bytes | None = None
+    timed_out: bool = False
+    agent_output: bytes = b"working\n"
+    test_output: bytes = b"tests done\n"
+    left_open: bool = False
+
+
+@dataclass
+class Story:
+    """What each trial's attempts are, by (task, arm) or (task, arm, epoch); `default` for the others."""
+
+    default: tuple[Try, ...] = (Try(),)
+    tries: Mapping[tuple[Any, ...], tuple[Try, ...]] = field(default_factory=dict)
+    stop_after: int | None = None
+
+    def of(self, trial: Trial) -> tuple[Try, ...]:
+        whole = self.tries.get((trial.task, trial.arm, trial.epoch))
+        return whole or self.tries.get((trial.task, trial.arm), self.default)
+
+
+async def make_run(
+    path: Path,
+    frozen: Design | None = None,
+    story: Story | None = None,
+    *,
+    end: int | None = 0,
+    reason: str | None = None,
+    key: OperatorKey = KEY,
+) -> RunFolder:
+    """A run as the runner leaves it: `end` is the exit status, None leaves it without an end (its process died)."""
+    frozen, story = frozen or design(), story or Story()
+    run = RunFolder(path)
+    run.create()
+    lock = Lock.acquire(run, extra={"control": str(path / "nobody.sock")})
+    try:
+        journal = await _admit(run, lock, frozen, key)
+    except BaseException:
+        lock.release()
+        raise
+    drawn = plan(frozen)
+    finals = 0
+    for block in drawn.blocks:
+        body = {"block": block.index, "task": block.task, "model": block.model, "epoch": block.epoch}
+        await journal.append(Kind.BLOCK_ADMITTED, body)
+        for trial in block.trials():
+            if story.stop_after is not None and finals >= story.stop_after:
+                break
+            finals += await _trial(journal, run, trial, story.of(trial))
+        else:
+            if all(not each.left_open for trial in block.trials() for each in story.of(trial)):
+                await journal.append(Kind.BLOCK_ENDED, {"block": block.index})
+            continue
+        break
+    if end is None:
+        await journal.close(None)
+        return run
+    state = RunState.of(read_entries(run.journal_path))
+    files = write_derived(run, frozen)
+    await journal.close(
+        {
+            "exit_status": end,
+            "reason": reason,
+            "complete": state.finals == drawn.planned["trials"],
+            "totals": state.totals(drawn.planned["trials"]),
+            "files": [file.as_record() for file in files],
+        }
+    )
+    return run
+
+
+async def _admit(run: RunFolder, lock: Lock, frozen: Design, key: OperatorKey) -> Journal:
+    manifest = {
+        "format": 1,
+        "command": "run",
+        "requested": {},
+        "started": "2026-11-30T00:00:00.000000Z",
+        "verdict": "admitted",
+        "exit_status": None,
+        "refusals": [],
+        "waivers": {"requested": [], "used": []},
+        "probes": {},
+        "design_sha256": frozen.sha256,
+    }
+    handle = run.new_manifest({**manifest, "verdict": "pending"})
+    bound = handle.rewrite(manifest)
+    run.write_atomic("design.json", frozen.to_bytes())
+    run_id = new_run_id()
+    first = {
+        "format": 1,
+        "run_id": run_id,
+        "study": frozen.study.name,
+        "stage": frozen.stage.name,
+        "manifest": bound.named(),
+        "design_sha256": frozen.sha256,
+        "abandoned": [],
+        "opening": opening(),
+        "key": {"vkey": key.vkey, "fingerprint": key.fingerprint},
+        "planned": plan(frozen).planned,
+    }
+    return await Journal.create(run, lock=lock, key=key, run_id=run_id, first=(Kind.RUN_ADMITTED, first))
+
+
+async def _trial(journal: Journal, run: RunFolder, trial: Trial, tries: Sequence[Try]) -> int:
+    before: Try | None = None
+    for number, each in enumerate(tries):
+        attempt = await _attempt(journal, run, trial, number, each, before)
+        if each.left_open:
+            return 0
+        before = each
+    last = tries[-1]
+    if last.outcome in ("interrupted", "lost"):
+        return 0
+    graded = attempt.get("graded")
+    final = {"trial": trial.id, "attempt": attempt_id(trial.id, len(tries) - 1), "grade": "ungraded", "reward": None}
+    final["reason"] = last.exception or "not_graded"
+    if graded is not None and last.outcome == "completed":
+        final.update({name: graded[name] for name in ("grade", "reason", "reward")})
+    await journal.append(Kind.TRIAL_FINAL, final)
+    return 1
+
+
+async def _attempt(
+    journal: Journal, run: RunFolder, trial: Trial, number: int, each: Try, before: Try | None
+) -> dict[str, Any]:
+    attempt = attempt_id(trial.id, number)
+    said: dict[Kind, list[dict[str, Any]]] = {}
+
+    async def add(kind: Kind, blobs: Mapping[str, bytes] | None = None, **body: Any) -> dict[str, Any]:
+        whole = {"attempt": attempt, **body}
+        said.setdefault(kind, []).append(whole)
+        await journal.append(kind, whole, blobs=blobs)
+        return whole
+
+    last = attempt_id(trial.id, number - 1)
+    folder = f"trials/{trial_folder(trial.task, trial.model, trial.arm, trial.epoch)}/{number}"
+    await add(
+        Kind.ATTEMPT_ADMITTED,
+        trial=trial.id,
+        number=number,
+        block=trial.block,
+        task=trial.task,
+        model=trial.model,
+        arm=trial.arm,
+        epoch=trial.epoch,
+        folder=folder,
+        supersedes=last if before and before.outcome in ("interrupted", "lost") else None,
+        replaces=last if before and before.outcome == "infrastructure" else None,
+    )
+    limit = {"name": "memory", "wanted": 2**29, "enforced": 2**29, "how": "cgroup memory.max", "why_not": None}
+    facts = {"kind": "namespace", "tier": "privileged", "network": "none"}
+    world = {"facts": facts, "limits": [limit], "base_substituted": None}
+    await add(Kind.SANDBOX_STARTED, role="agent", from_snapshot=False, **world)
+    await add(Kind.ATTEMPT_BOUNDARY, boundary="env-ready")
+    started = {"agent": "command", "version": VERSION, "settings": {"command": "true"}, "skills": []}
+    await add(Kind.AGENT_STARTED, {"instruction": b"Do the task."}, **started, timeout_sec=60)
+    (run.path / folder / "agent").mkdir(parents=True)
+    (run.path / folder / "agent/stdout.txt").write_bytes(each.agent_output)
+    if each.left_open:
+        return {}
+    ended = {"exit_code": 0, "signal": None, "timed_out": False, "output_bytes": len(each.agent_output)}
+    ended |= {"output_dropped": 0, "leftovers": 0, "limit_hit": None, "start_error": None}
+    await add(Kind.AGENT_ENDED, exception=each.exception, ended=ended, duration_ns=2 * SECOND)
+    graded = None
+    if each.outcome == "completed":
+        graded = await _verify(add, run.path / folder, each, ended)
+    end = {"outcome": each.outcome, "exception": each.exception, "message": each.message}
+    end["timing"] = {} if each.outcome == "lost" else {"start": SECOND // 2, "agent": 2 * SECOND}
+    names = sorted(path.relative_to(run.path / folder) for path in (run.path / folder).rglob("*") if path.is_file())
+    await add(Kind.ATTEMPT_FILES, files=[_file(run.path / folder, name.as_posix(), "source") for name in names])
+    (run.path / folder / "attempt.json").write_bytes(encode(attempt_record(said, end)))
+    await add(Kind.ATTEMPT_FILES, files=[_file(run.path / folder, "attempt.json", "derived")])
+    await add(Kind.ATTEMPT_ENDED, **end)
+    return {"graded": graded}
+
+
+async def _verify(add: Any, folder: Path, each: Try, ended: Mapping[str, Any]) -> dict[str, Any]:
+    (folder / "verifier").mkdir()
+    (folder / "verifier/test-stdout.txt").write_bytes(each.test_output)
+    if each.reward is not None:
+        (folder / "verifier/reward.txt").write_text(each.reward)
+    if each.ctrf is not None:
+        (folder / "verifier/ctrf.json").write_bytes(each.ctrf)
+    seen = {**ended, "timed_out": each.timed_out, "exit_code": None if each.timed_out else 0}
+    seen["signal"] = 9 if each.timed_out else None
+    await add(Kind.VERIFIER_ENDED, assurance="isolated", ended=seen, duration_ns=SECOND)
+    verdicts = read_verdicts(
+        VerdictFiles(
+            reward_txt=Absent() if each.reward is None else Content(each.reward.encode()),
+            ctrf=Absent() if each.ctrf is None else Content(each.ctrf),
+        )
+    )
+    outcome = VerifierOutcome(seen["exit_code"], seen["signal"], each.timed_out, None)
+    decided = grade(
+        verdicts,
+        outcome,
+        rule=parse_solved("reward >= 1.0"),
+        duplicate_tests=DuplicateTests.REFUSE,
+        assurance=Assurance.ISOLATED,
+    )
+    (folder / "tests.json").write_bytes(encode(per_test_record(verdicts)))
+    body = as_entry(decided)
+    await add(Kind.ATTEMPT_GRADED, **body)
+    return body
+
+
+def _file(folder: Path, name: str, role: str) -> dict[str, Any]:
+    data = (folder / name).read_bytes()
+    return {"path": name, "sha256": hashlib.sha256(data).hexdigest(), "size": len(data), "role": role}
