@@ -134,6 +134,12 @@ def test_a_proof_for_a_smaller_tree_shows_nothing_of_a_larger_one() -> None:
     refused(merkle.verify_consistency, 1, 4, LEAVES[0], tree_head(LEAVES[:2]), proof)
 
 
+def test_a_proof_for_a_larger_tree_shows_nothing_of_a_smaller_one() -> None:
+    refused(merkle.verify_inclusion, LEAVES[3], 1, 2, merkle.inclusion_proof(LEAVES[:4], 3), tree_head(LEAVES[:4]))
+    proof = merkle.consistency_proof(LEAVES[:8], 7)
+    refused(merkle.verify_consistency, 3, 4, tree_head(LEAVES[:7]), tree_head(LEAVES[:8]), proof)
+
+
 def test_bytes_cannot_move_from_one_hash_to_its_sibling() -> None:
     root = merkle.node_hash(LEAVES[0], LEAVES[1])
     shorter, longer = LEAVES[0][:31], LEAVES[0][31:] + LEAVES[1]

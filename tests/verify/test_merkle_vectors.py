@@ -72,6 +72,8 @@ def test_hashes_that_only_seem_to_fit_show_nothing() -> None:
     assert not included(inner, 0, 4, [theirs.root(HASHES[2:4])], ROOTS[4])
     assert not included(ROOTS[4], 0, 4, [], ROOTS[4])
     assert not consistent(1, 4, ROOTS[1], ROOTS[2], ours.consistency_proof(HASHES[:2], 1))
+    assert not included(HASHES[3], 1, 2, ours.inclusion_proof(HASHES[:4], 3), ROOTS[4])
+    assert not consistent(3, 4, ROOTS[7], ROOTS[8], ours.consistency_proof(HASHES[:8], 7))
     assert not included(HASHES[0][:31], 0, 2, [HASHES[0][31:] + HASHES[1]], ROOTS[2])
     assert not consistent(1, 2, HASHES[0][:31], ROOTS[2], [HASHES[0][31:] + HASHES[1]])
     assert not consistent(0, 0, ROOTS[1], ROOTS[1], [])
