@@ -1,4 +1,4 @@
-"""The run that a command reads: found, or a usage error that says what stands there instead."""
+"""The run, and the trial, that a command reads: found, or a usage error that says what is there instead."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import click
 
 if TYPE_CHECKING:
     from proctor.evidence.runfolder import RunFolder
+    from proctor.report.reading import Reading, Row
+
+_LISTED = 20
 
 
 def opened(path: Path) -> RunFolder:
@@ -48,3 +51,22 @@ def _what_stands(run: RunFolder) -> str:
         return f"{last.file.path} came to no verdict."
     reasons = ", ".join(str(refusal.get("reason")) for refusal in refusals if isinstance(refusal, dict))
     return f"{last.file.path} is the record of a refusal: {reasons}."
+
+
+def one_trial(reading: Reading, text: str) -> Row:
+    """The one trial that `text` means.
+
+    Raises:
+        click.UsageError: it means none, or several: then they are listed.
+    """
+    from proctor.report.text import safe
+    from proctor.report.trial import label, matching
+
+    found = matching(reading.rows, text)
+    if len(found) == 1:
+        return found[0]
+    shown = found or reading.rows
+    listed = "\n".join(f"  {row.trial.id}  {safe(label(row))}" for row in shown[:_LISTED])
+    more = f"\n  and {len(shown) - _LISTED} more" if len(shown) > _LISTED else ""
+    what = f"{text!r} means {len(found)} trials" if found else f"the run has no trial {text!r}; it has"
+    raise click.UsageError(f"{what}:\n{listed}{more}")

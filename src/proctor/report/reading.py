@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from proctor.core.ids import attempt_id
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.strictjson import loads
-from proctor.evidence.entries import damaged
+from proctor.evidence.entries import Entry, damaged
 from proctor.evidence.fold import SUPERSEDED, Cell, RunState
 from proctor.evidence.kinds import Kind
 from proctor.evidence.reader import read_entries
@@ -106,11 +106,12 @@ class Reading:
         return summarize(list(planned.values()), finals)
 
 
-def read_run(run: RunFolder, *, validate: bool = True) -> Reading:
+def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], None] | None = None) -> Reading:
     """Read a run, live or over; a last line that is not finished is left out.
 
     Args:
         validate: check the journal's chain too.
+        watch: is shown each entry, in order, in the same pass.
 
     Raises:
         Refusal: `run_not_found`, `evidence_unreadable`, `evidence_damaged`, `format_unknown`.
@@ -124,6 +125,8 @@ def read_run(run: RunFolder, *, validate: bool = True) -> Reading:
         state.apply(entry.kind, entry.body)
         try:
             _follow(tries, entry.kind, entry.body)
+            if watch is not None:
+                watch(entry)
         except (KeyError, TypeError, ValueError, AttributeError) as fault:
             raise damaged(f"an entry cannot be understood: {fault!r}", f"journal.jsonl:{state.entries}") from fault
     said = (state.admitted or {}).get("design_sha256")

@@ -18,7 +18,10 @@ from proctor.report.reading import Reading, read_run
 from proctor.report.text import command, safe, short_path, table
 
 # what these two mean for a run; for other commands they mean more
-_DONE = {Exit.DONE: "done, and every trial is graded", Exit.DOES_NOT_HOLD: "done, and not every trial is graded"}
+_DONE: dict[int, str] = {
+    Exit.DONE: "done, and every trial is graded",
+    Exit.DOES_NOT_HOLD: "done, and not every trial is graded",
+}
 _NOT_COMPARABLE = "* of the graded trials alone, a denominator of its own: not comparable between arms or runs"
 
 

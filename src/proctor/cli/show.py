@@ -1,0 +1,119 @@
+"""proctor show: a run, or one of its trials, as the evidence tells it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from proctor.cli.common import json_option, print_json, run_argument
+from proctor.cli.opened import one_trial, opened
+
+if TYPE_CHECKING:
+    from proctor.evidence.runfolder import RunFolder
+    from proctor.report.reading import Row
+    from proctor.report.trial import AttemptTold
+
+
+@click.command()
+@run_argument
+@click.argument("trial", required=False)
+@click.option("--rebuild", is_flag=True, help="Make the derived files anew; exit status 1 where a copy differed.")
+@json_option
+def show(run: Path, trial: str | None, rebuild: bool, as_json: bool) -> int:
+    """Show RUN, or one TRIAL of it: every attempt with its agent, worlds, grade, tests and files.
+
+    TRIAL is an id or the beginning of one, the name of a trial's folder, or task/arm/epoch.
+    """
+    folder = opened(run)
+    if rebuild:
+        if trial is not None:
+            raise click.UsageError("--rebuild is for the whole run: name no trial")
+        return _rebuild(folder, as_json)
+    if trial is None:
+        _show_run(run, folder, as_json)
+    else:
+        _show_trial(folder, trial, as_json)
+    return 0
+
+
+def _show_run(path: Path, folder: RunFolder, as_json: bool) -> None:
+    from proctor.report.overview import Openings, overview_lines, overview_record
+    from proctor.report.reading import read_run
+
+    openings = Openings()
+    reading = read_run(folder, watch=openings.take)
+    if as_json:
+        print_json(overview_record(reading, openings))
+        return
+    for line in overview_lines(path, reading, openings):
+        click.echo(line)
+
+
+def _show_trial(folder: RunFolder, text: str, as_json: bool) -> None:
+    from proctor.report.reading import read_run
+    from proctor.report.testfile import tests_of
+    from proctor.report.trial import AttemptsOf
+
+    row = one_trial(read_run(folder), text)
+    collected = AttemptsOf(row.trial.id)
+    for entry in _entries(folder):
+        collected.take(entry)
+    attempts = list(collected.found.values())
+    tests = [tests_of(folder.path / told.folder) for told in attempts]
+    if as_json:
+        print_json({**row.as_record(), "tries": [_record(*each) for each in zip(attempts, tests, strict=True)]})
+        return
+    _print_trial(folder, row, attempts, tests)
+
+
+def _entries(folder: RunFolder) -> Any:
+    from proctor.evidence.reader import read_entries
+
+    return read_entries(folder.journal_path, validate=False)
+
+
+def _record(told: AttemptTold, tests: Any) -> dict[str, Any]:
+    return {
+        "attempt": told.attempt,
+        "since": told.since,
+        "until": told.until,
+        "entries": {kind.id: bodies for kind, bodies in told.said.items()},
+        "files": told.files(),
+        "tests": tests,
+    }
+
+
+def _print_trial(folder: RunFolder, row: Row, attempts: list[AttemptTold], tests: list[Any]) -> None:
+    from proctor.report.attempt import attempt_lines
+    from proctor.report.text import safe, short_path
+    from proctor.report.trial import label
+
+    grade = f"{row.grade}{f' ({row.reason})' if row.reason else ''}"
+    click.secho(f"{safe(label(row))}: {grade}", bold=True)
+    click.echo(f"trial      {row.trial.id}")
+    click.echo(f"run        {safe(short_path(folder.path))}")
+    click.echo(f"tries      {row.tries.attempts}")
+    for told, each in zip(attempts, tests, strict=True):
+        click.echo("")
+        click.secho(f"attempt {told.attempt.partition('/')[2]}", bold=True)
+        for line in attempt_lines(told, each):
+            click.echo(line)
+
+
+def _rebuild(folder: RunFolder, as_json: bool) -> int:
+    from proctor.core.exits import Exit
+    from proctor.report.reading import read_run
+    from proctor.report.text import safe
+    from proctor.runner.rebuild import Copy, rebuild
+
+    rebuilt = list(rebuild(read_run(folder)))
+    differed = [each for each in rebuilt if each.copy is not Copy.SAME]
+    if as_json:
+        print_json([{"path": each.path, "copy": each.copy.name.lower()} for each in rebuilt])
+    else:
+        for each in differed:
+            click.echo(f"{safe(each.path)}: {each.copy.value}")
+        click.echo(f"{len(rebuilt)} derived files made anew from the evidence, {len(differed)} differed")
+    return int(Exit.DOES_NOT_HOLD if differed else Exit.DONE)

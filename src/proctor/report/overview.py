@@ -1,0 +1,122 @@
+"""A whole run at a glance: what it is, who wrote it, how each opening ended, and a line for each trial."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from proctor.core.reasons import Reason
+from proctor.evidence.entries import Entry
+from proctor.evidence.kinds import Kind
+from proctor.report.reading import Reading, Row
+from proctor.report.summary import ending, fingerprint
+from proctor.report.text import safe, seconds, short_path, table
+
+
+@dataclass
+class Openings:
+    """Each process that wrote the journal: since when, under which manifest, how it ended (None: without a word)."""
+
+    found: list[dict[str, Any]] = field(default_factory=list)
+
+    def take(self, entry: Entry) -> None:
+        """Look at the next entry."""
+        if entry.kind in (Kind.RUN_ADMITTED, Kind.RUN_RESUMED):
+            writer = dict(entry.body["opening"])
+            self.found.append(
+                {"since": entry.time, "manifest": entry.body["manifest"]["path"], **writer, "ended": None}
+            )
+        elif entry.kind is Kind.RUN_ENDED:
+            status, reason = entry.body["exit_status"], entry.body["reason"]
+            self.found[-1]["ended"] = {"time": entry.time, "exit_status": status, "reason": reason}
+
+
+def invocations(reading: Reading) -> list[dict[str, Any]]:
+    """Every invocation by its manifest: command, verdict, reasons that refused it, waivers used."""
+    return [
+        {
+            "manifest": manifest.file.path,
+            "command": body.get("command"),
+            "started": body.get("started"),
+            "verdict": body.get("verdict"),
+            "refusals": [each.get("reason") for each in body.get("refusals") or () if isinstance(each, dict)],
+            "waived": (body.get("waivers") or {}).get("used"),
+        }
+        for manifest in reading.run.manifests()
+        for body in [manifest.body or {}]
+    ]
+
+
+def overview_record(reading: Reading, openings: Openings) -> dict[str, Any]:
+    """For JSON."""
+    return {
+        "study": reading.design.study.name,
+        "stage": reading.design.stage.name,
+        "run_id": (reading.state.admitted or {}).get("run_id"),
+        "design_sha256": reading.design.sha256,
+        "key": (reading.state.admitted or {}).get("key"),
+        "complete": reading.complete,
+        "totals": reading.state.totals(len(reading.rows)),
+        "journal_entries": reading.state.entries,
+        "openings": openings.found,
+        "invocations": invocations(reading),
+        "trials": [row.as_record() for row in reading.rows],
+    }
+
+
+def overview_lines(path: Path, reading: Reading, openings: Openings) -> list[str]:
+    """For people."""
+    state, design = reading.state, reading.design
+    totals = state.totals(len(reading.rows))
+    counts = " · ".join(f"{totals[grade]} {grade}" for grade in ("pass", "fail", "ungraded"))
+    return [
+        f"study      {safe(design.study.name)} · {safe(design.stage.name)}",
+        f"run        {(state.admitted or {}).get('run_id')} in {safe(short_path(path))}",
+        f"design     sha256:{design.sha256}",
+        f"key        {fingerprint(reading)}",
+        f"journal    {state.entries} entries",
+        f"trials     {totals['finals']}/{totals['trials']} · {counts}",
+        "",
+        *_openings(openings),
+        *_invocations(reading),
+        "",
+        *table(
+            ["grade", "task", *(["model"] if design.models else []), "arm", "epoch", "tries", "time", "why", "trial"],
+            [_trial(row, modelled=bool(design.models)) for row in reading.rows],
+        ),
+    ]
+
+
+def _openings(openings: Openings) -> list[str]:
+    rows = []
+    for number, each in enumerate(openings.found, start=1):
+        end = each["ended"]
+        reason = Reason.by_id(str(end["reason"])) if end and end["reason"] else None
+        said = f"{end['time']}  {ending(end['exit_status'], reason, None)}" if end else "no end on the record"
+        rows.append([number, each["since"], f"{each['pid']} on {each['host']}", each["version"], said])
+    return table(["opening", "since", "process", "proctor", "ended"], rows)
+
+
+def _invocations(reading: Reading) -> list[str]:
+    """Only those that say more than an opening does: refused ones, and those with waivers."""
+    rows = [
+        [each["manifest"], each["command"], each["verdict"], _listed(each["refusals"]), _listed(each["waived"])]
+        for each in invocations(reading)
+        if each["refusals"] or each["waived"]
+    ]
+    return ["", *table(["manifest", "command", "verdict", "reasons", "waived"], rows)] if rows else []
+
+
+def _listed(names: list[Any] | None) -> str | None:
+    return ", ".join(map(str, names)) if names else None
+
+
+def _trial(row: Row, *, modelled: bool) -> list[Any]:
+    grade = row.grade if row.final else "in flight" if row.tries.attempts and row.tries.outcome is None else "not run"
+    why = row.tries.exception if row.reason in (None, row.tries.exception) else row.reason
+    if row.reason and row.tries.exception and row.reason != row.tries.exception:
+        why = f"{row.reason} ({row.tries.exception})"
+    trial = row.trial
+    cells = [grade, trial.task, *([trial.model] if modelled else []), trial.arm, trial.epoch]
+    return [*cells, row.tries.attempts, seconds(row.tries.duration_ns), why if row.tries.attempts else None, trial.id]

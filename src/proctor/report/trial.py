@@ -1,0 +1,86 @@
+"""One trial's attempts, from their journal entries: for `show` and for finding what a trial left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from proctor.evidence.entries import Entry
+from proctor.evidence.kinds import Kind
+from proctor.report.reading import Row
+
+
+@dataclass
+class AttemptTold:
+    """One attempt: the bodies of its entries by kind, and the wall clock of its first and last entry."""
+
+    attempt: str
+    since: str
+    until: str
+    said: dict[Kind, list[Mapping[str, Any]]] = field(default_factory=dict)
+
+    def last(self, kind: Kind) -> Mapping[str, Any] | None:
+        """The body of its last entry of that kind."""
+        bodies = self.said.get(kind)
+        return bodies[-1] if bodies else None
+
+    @property
+    def folder(self) -> str:
+        """Its folder, relative to the run."""
+        admitted = self.last(Kind.ATTEMPT_ADMITTED)
+        return str(admitted["folder"]) if admitted else ""
+
+    def files(self) -> list[dict[str, Any]]:
+        """Its files as the journal names them: later entries win, sorted by path."""
+        named = {file["path"]: dict(file) for body in self.said.get(Kind.ATTEMPT_FILES, ()) for file in body["files"]}
+        return [named[path] for path in sorted(named)]
+
+
+@dataclass
+class AttemptsOf:
+    """Collects the attempts of one trial while a journal is read."""
+
+    trial: str
+    found: dict[str, AttemptTold] = field(default_factory=dict)
+
+    def take(self, entry: Entry) -> None:
+        """Look at the next entry."""
+        attempt = entry.body.get("attempt")
+        if not isinstance(entry.kind, Kind) or not isinstance(attempt, str) or entry.kind is Kind.TRIAL_FINAL:
+            return
+        if attempt.partition("/")[0] != self.trial:
+            return
+        told = self.found.setdefault(attempt, AttemptTold(attempt, entry.time, entry.time))
+        told.until = entry.time
+        told.said.setdefault(entry.kind, []).append(entry.body)
+
+
+def matching(rows: Sequence[Row], text: str) -> list[Row]:
+    """The trials that a person may mean: by id, by folder, by its parts as `task/arm/epoch`, or by a prefix of the id.
+
+    The first of these ways that finds any counts; more than one trial in the answer is an ambiguity.
+    """
+    wanted = text.strip().replace(" · ", "/").strip("/")
+    parts = wanted.split("/")
+    by_id = [row for row in rows if row.trial.id == parts[0]]
+    by_folder = [row for row in rows if row.tries.folder and row.tries.folder.split("/")[1] in parts]
+    by_parts = [row for row in rows if wanted in _names(row)]
+    by_prefix = [row for row in rows if wanted and row.trial.id.startswith(wanted.lower())]
+    return by_id or by_folder or by_parts or by_prefix
+
+
+def _names(row: Row) -> set[str]:
+    trial = row.trial
+    names = {trial.task}
+    arms = [f"{trial.task}/{trial.arm}"]
+    if trial.model is not None:
+        names.add(f"{trial.task}/{trial.model}")
+        arms.append(f"{trial.task}/{trial.model}/{trial.arm}")
+    return names | set(arms) | {f"{arm}/{trial.epoch}" for arm in arms}
+
+
+def label(row: Row) -> str:
+    """For people: the trial's parts, which `matching` takes back."""
+    trial = row.trial
+    return " · ".join([trial.task, *([trial.model] if trial.model else []), trial.arm, str(trial.epoch)])
