@@ -61,7 +61,7 @@ def _show_trial(folder: RunFolder, text: str, as_json: bool) -> None:
     for entry in _entries(folder):
         collected.take(entry)
     attempts = list(collected.found.values())
-    tests = [tests_of(folder.path / told.folder) for told in attempts]
+    tests = [tests_of(folder, told.folder) for told in attempts]
     if as_json:
         print_json({**row.as_record(), "tries": [_record(*each) for each in zip(attempts, tests, strict=True)]})
         return

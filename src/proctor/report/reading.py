@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proctor.core.ids import attempt_id
+from proctor.core.ids import attempt_id, trial_folder
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.strictjson import loads
@@ -155,6 +155,9 @@ def read_design(run: RunFolder) -> Design:
 
 def _follow(tries: dict[str, Tries], kind: Kind | str, body: Mapping[str, Any]) -> None:
     if kind is Kind.ATTEMPT_ADMITTED:
+        own_folder = trial_folder(body["task"], body["model"], body["arm"], body["epoch"])
+        if body["folder"] != f"trials/{own_folder}/{body['number']}":
+            raise ValueError(f"the folder is not that of the attempt: {body['folder']!r}")
         before = tries.get(body["trial"], Tries())
         tries[body["trial"]] = Tries(
             attempts=before.attempts + 1,

@@ -6,29 +6,35 @@ import stat
 from pathlib import Path
 from typing import Any
 
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.evidence.runfolder import RunFolder
 from proctor.grading.files import MAX_REPORT_BYTES, Absent, Content, NotAFile, TooLarge, VerdictFile, VerdictFiles
 from proctor.grading.join import per_test_record
 from proctor.grading.verdicts import read_verdicts
+from proctor.report.tailing import inside
 
 
-def tests_of(attempt: Path) -> dict[str, Any] | None:
+def tests_of(run: RunFolder, folder: str) -> dict[str, Any] | None:
     """The content of tests.json for an attempt's folder; None where no verifier left anything there.
 
     Raises:
-        OSError: a verdict file is there and cannot be read.
+        Refusal: `evidence_unreadable`, or `evidence_damaged` where a path leads out of the run.
     """
-    output = attempt / "verifier"
-    return per_test_record(read_verdicts(verdict_files(output))) if output.is_dir() else None
-
-
-def verdict_files(output: Path) -> VerdictFiles:
-    """The verdict files in a verifier's output folder."""
-    return VerdictFiles(
-        reward_txt=_file(output / "reward.txt"),
-        reward_json=_file(output / "reward.json"),
-        ctrf=_file(output / "ctrf.json"),
-        junit=_file(output / "junit.xml"),
-    )
+    output = inside(run, f"{folder}/verifier")
+    if not output.is_dir():
+        return None
+    try:
+        files = VerdictFiles(
+            reward_txt=_file(output / "reward.txt"),
+            reward_json=_file(output / "reward.json"),
+            ctrf=_file(output / "ctrf.json"),
+            junit=_file(output / "junit.xml"),
+        )
+    except OSError as error:
+        message = f"a verdict file cannot be read: {error.strerror or error}"
+        raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path=f"{folder}/verifier") from error
+    return per_test_record(read_verdicts(files))
 
 
 def _file(path: Path) -> VerdictFile:

@@ -22,6 +22,7 @@ from proctor.evidence.lock import read_lock
 from proctor.evidence.reader import read_entries
 from proctor.evidence.runfolder import RunFolder
 from proctor.report.reading import Reading
+from proctor.report.tailing import inside
 from proctor.report.testfile import tests_of
 from proctor.rollout.derived import attempt_record
 from proctor.runner.derived import derived_files
@@ -102,7 +103,7 @@ def _attempt(run: RunFolder, opened: dict[str, _Open], kind: Kind, entry: Entry)
 
 def _files(run: RunFolder, attempt: _Open, ended: Mapping[str, Any]) -> Iterator[Rebuilt]:
     if "tests.json" in attempt.named:
-        tests = tests_of(run.path / attempt.folder)
+        tests = tests_of(run, attempt.folder)
         yield _place(run, f"{attempt.folder}/tests.json", encode(tests), attempt.named["tests.json"])
     if "attempt.json" in attempt.named:
         content = encode(attempt_record(attempt.said, ended))
@@ -110,7 +111,7 @@ def _files(run: RunFolder, attempt: _Open, ended: Mapping[str, Any]) -> Iterator
 
 
 def _place(run: RunFolder, path: str, content: bytes, named: str | None) -> Rebuilt:
-    stands = _stands(run.path / path)
+    stands = _stands(inside(run, path))
     if stands == content:
         return Rebuilt(path, Copy.SAME)
     if named not in (None, hashlib.sha256(content).hexdigest()):

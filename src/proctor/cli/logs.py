@@ -1,0 +1,117 @@
+"""proctor logs: the journal told for people, or what a trial's programs printed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from proctor.cli.common import json_option, run_argument
+from proctor.cli.opened import one_trial, opened
+
+if TYPE_CHECKING:
+    from proctor.evidence.runfolder import RunFolder
+    from proctor.report.tailing import TerminalText
+
+_POLL_SEC = 0.2
+
+
+@click.command()
+@run_argument
+@click.argument("trial", required=False)
+@click.option("-f", "--follow", is_flag=True, help="Go on until the run (or the trial) is over.")
+@json_option
+def logs(run: Path, trial: str | None, follow: bool, as_json: bool) -> None:
+    """Tell the journal of RUN, a line an entry; or print what the last attempt of TRIAL printed.
+
+    TRIAL is an id or the beginning of one, the name of a trial's folder, or task/arm/epoch. Its bytes come raw where
+    standard output is no terminal. With --json: entries as JSON lines.
+    """
+    folder = opened(run)
+    if trial is None:
+        _journal(folder, follow=follow, as_json=as_json)
+        return
+    if as_json:
+        raise click.UsageError("what a trial's programs printed has no JSON form: leave out --json")
+    _outputs(folder, trial, follow=follow)
+
+
+def _journal(folder: RunFolder, *, follow: bool, as_json: bool) -> None:
+    import json
+    import time
+
+    from proctor.evidence.kinds import Kind
+    from proctor.report.tailing import JournalTail
+    from proctor.report.telling import Teller
+
+    tail, teller = JournalTail(folder), Teller()
+    over = not follow
+    while True:
+        for entry in tail.new():
+            if as_json:
+                kind = entry.kind.id if isinstance(entry.kind, Kind) else entry.kind
+                record = {"seq": entry.seq, "time": entry.time, "kind": kind, "body": entry.body}
+                click.echo(json.dumps(record, ensure_ascii=False))
+            else:
+                click.echo(teller.line(entry))
+        if over:
+            return
+        # what was written before the writer let go is read in one more round
+        over = not tail.live()
+        if not over:
+            time.sleep(_POLL_SEC)
+
+
+def _outputs(folder: RunFolder, text: str, *, follow: bool) -> None:
+    import time
+
+    from proctor.evidence.kinds import Kind
+    from proctor.report.reading import read_run
+    from proctor.report.tailing import JournalTail, OutputTail
+
+    trial = one_trial(read_run(folder, validate=False), text).trial.id
+    tail, outputs, printer = JournalTail(folder), OutputTail(folder), _Printer()
+    attempt, over = None, not follow
+    while True:
+        final = False
+        for entry in tail.new():
+            if entry.kind in (Kind.ATTEMPT_ADMITTED, Kind.TRIAL_FINAL) and entry.body["trial"] == trial:
+                final = entry.kind is Kind.TRIAL_FINAL
+                attempt = attempt if final else entry.body["folder"]
+        if attempt is not None:
+            for path, data in outputs.new(attempt):
+                printer.print(path, data)
+        if over:
+            break
+        over = final or not tail.live()
+        if not over:
+            time.sleep(_POLL_SEC)
+    if not printer.printed:
+        click.echo("nothing was printed", err=True)
+
+
+class _Printer:
+    """Names each file on standard error, and puts its bytes on standard output: raw, or safe for a terminal."""
+
+    def __init__(self) -> None:
+        self.printed = False
+        self._path: str | None = None
+        self._terminal = sys.stdout.isatty()
+        self._texts: dict[str, TerminalText] = {}
+
+    def print(self, path: str, data: bytes) -> None:
+        """The next bytes of a file."""
+        from proctor.report.tailing import TerminalText
+        from proctor.report.text import safe
+
+        if path != self._path:
+            click.echo(f"==> {safe(path)} <==", err=True)
+            self._path = path
+        self.printed = True
+        if self._terminal:
+            click.echo(self._texts.setdefault(path, TerminalText()).of(data), nl=False)
+        else:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
