@@ -43,6 +43,11 @@ class Reason(Enum):
         "--waive names no reason that can be waived.",
         "Name one of the waivable reasons of docs/guards.md.",
     )
+    WOULD_OVERWRITE = Words(
+        Family.COMMAND,
+        "Something stands in the place where files were to be made, and nothing is overwritten.",
+        "Name a folder that does not exist yet, or an empty one.",
+    )
     UNKNOWN_KEY = Words(
         Family.STUDY, "A key is not part of the schema.", "Correct the key to the closest known one, or remove it."
     )
