@@ -121,7 +121,6 @@ class Run:
         self.trials: Trials | None = None
         self.design_fault: str | None = None
         self.design_sha256: str | None = None
-        self.design_value: Any = None
         self.blocks = Blocks(array("I"))
         self._read_design()
 
@@ -129,8 +128,8 @@ class Run:
         try:
             raw = self.folder.read("design.json", MAX_DESIGN)
             self.design_sha256 = hashlib.sha256(raw).hexdigest()
-            self.design_value = loads_canonical(raw, max_bytes=MAX_DESIGN)
-            design = Design.read(self.design_value)
+            design = Design.read(loads_canonical(raw, max_bytes=MAX_DESIGN))
+            del raw
             self.trials = Trials(design)
         except Unreadable as error:
             self.design_fault = str(error)

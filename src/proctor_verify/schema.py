@@ -77,7 +77,7 @@ _TEXTS = _list_of(TEXT)
 KINDS: dict[str, dict[str, Shape]] = {
     "run.admitted": {
         "format": Shape("1", lambda v: type(v) is int and v == 1),
-        "run_id": _matches(r"[0-9A-Za-z_-]{8,64}", "an id"),
+        "run_id": _matches(r"[0-9A-Za-z_-]{1,64}", "an id"),
         "study": TEXT,
         "stage": TEXT,
         "manifest": _FILE_REF,

@@ -148,6 +148,8 @@ class Story:
     grades: dict[str, Body] = field(default_factory=dict)
     finals: dict[str, Body] = field(default_factory=dict)
     tail: bytes = b""
+    # For long runs, whose design nobody alters: `drawn_blocks` of it.
+    order: list[tuple[str, str | None, int]] | None = None
 
     # What a run does, one call for each kind of entry.
 
@@ -187,7 +189,7 @@ class Story:
             study=self.design["study"]["name"],
             stage=self.design["stage"]["name"],
             design_sha256=Late(lambda s: sha256(canonical(s.design))),
-            planned=Late(lambda s: {"trials": len(s.planned()), "blocks": len(drawn_blocks(s.design))}),
+            planned=Late(lambda s: {"trials": len(s.planned()), "blocks": len(s.drawn())}),
             **self._opening(abandoned),
         )
 
@@ -211,14 +213,17 @@ class Story:
             return canonical(self.settled(self.manifests[path]))
         return bytes(self.settled(self.files[path]))
 
+    def drawn(self) -> list[tuple[str, str | None, int]]:
+        return drawn_blocks(self.design) if self.order is None else self.order
+
     def block(self, index: int) -> tuple[str, str | None, int]:
-        task, model, epoch = drawn_blocks(self.design)[index]
+        task, model, epoch = self.drawn()[index]
         self.add("block.admitted", block=index, task=task, model=model, epoch=epoch)
         return task, model, epoch
 
     def start(self, index: int, arm: str, **links: Any) -> str:
         """Admits an attempt and lets its agent act."""
-        task, model, epoch = drawn_blocks(self.design)[index]
+        task, model, epoch = self.drawn()[index]
         trial = trial_id(task, model, arm, epoch)
         number = self.attempts[trial]
         self.attempts[trial] += 1
@@ -373,11 +378,7 @@ class Story:
     # What the design plans.
 
     def planned(self) -> list[tuple[str, str | None, str, int]]:
-        return [
-            (task, model, arm["name"], epoch)
-            for task, model, epoch in drawn_blocks(self.design)
-            for arm in self.design["arms"]
-        ]
+        return [(task, model, arm["name"], epoch) for task, model, epoch in self.drawn() for arm in self.design["arms"]]
 
     # Finding and altering.
 
@@ -425,11 +426,17 @@ class Story:
             target = folder / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
+        self.write_journal(folder)
+        return folder
+
+    def write_journal(self, folder: Path) -> None:
+        """The journal and the checkpoints of a folder that has everything else."""
+        for note in folder.glob("checkpoints/*"):
+            note.unlink()
         with (folder / "journal.jsonl").open("wb") as journal:
             for line in seal(self, self.steps, folder):
                 journal.write(line + b"\n")
             journal.write(self.tail)
-        return folder
 
 
 def seal(story: Story, steps: Iterable[Step | Checkpoint], folder: Path) -> Iterator[bytes]:

@@ -16,6 +16,8 @@ from proctor_verify.schema import BLOB_FIELDS
 
 _FOLDERS = frozenset({"manifests", "checkpoints", "packs", "blobs", "trials", "quarantine"})
 _FILES = frozenset({"design.json", "journal.jsonl", "lock"})
+# Every folder is entered from the top, which is what keeps links out, and costs the square of the depth.
+MAX_DEPTH = 200
 _Stranger = tuple[str, str]
 
 
@@ -137,6 +139,8 @@ def _names(run: Run, path: str) -> Iterator[_Stranger]:
                 yield name.name, name.what
     except NotThere:
         return
+    except Unreadable as error:
+        yield "", f"what {error}"
 
 
 def _strangers(run: Run, path: str, known: Callable[[str], bool]) -> Iterator[_Stranger]:
@@ -150,6 +154,9 @@ def _below(run: Run, top: str, listed: Container[str]) -> Iterator[_Stranger]:
     pending = [""]
     while pending:
         folder = pending.pop()
+        if folder.count("/") > MAX_DEPTH:
+            yield f"{top}/{folder}", "nests too deeply to be searched"
+            continue
         try:
             for name in run.folder.names(f"{top}/{folder}".rstrip("/")):
                 path = f"{folder}{name.name}"
