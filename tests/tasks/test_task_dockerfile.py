@@ -44,6 +44,7 @@ def test_lines_continuations_comments_and_directives() -> None:
     [
         ("ENV A=1 B='x y' C=\"p q\" D=e\\ f", {"A": "1", "B": "x y", "C": "p q", "D": "e f"}),
         ("ENV A hello  world", {"A": "hello  world"}),
+        ('ENV A="a\\nb\\"c\\\\d" B=a\\nb', {"A": 'a\\nb"c\\d', "B": "anb"}),
         ("ENV A=1\nENV B=$A-${A}x C='$A' D=\\$A E=\"$A\"", {"A": "1", "B": "1-1x", "C": "$A", "D": "$A", "E": "1"}),
         ("ENV A=1\nENV A=2 B=$A", {"A": "2", "B": "1"}),
         ("ARG V=3\nENV B=$V C=${V:-9} D=${V:+set}", {"B": "3", "C": "3", "D": "set"}),
@@ -81,6 +82,7 @@ def test_plain_run_lines() -> None:
         "WORKDIR /w\n"
         "RUN mkdir -p /logs/verifier && chmod 777 '/logs/a b' && chown -R me:us x \\\n && touch f && ln -s /bin/x y\n"
         'RUN ["mkdir", "/plain"]\n'
+        'RUN ["/bin/sh", "-c", "mkdir -p e && pip cache purge"]\n'
         "USER me\n"
         "RUN chmod -x f && true\n"
         'SHELL ["/bin/bash", "-o", "pipefail", "-c"]\n'
@@ -94,7 +96,8 @@ def test_plain_run_lines() -> None:
         Command(3, ("touch", "f"), "/w"),
         Command(3, ("ln", "-s", "/bin/x", "y"), "/w"),
         Command(5, ("mkdir", "--", "/plain"), "/w"),
-        Command(7, ("chmod", "-x", "f"), "/w", user="me"),
+        Folder(6, "/w/e"),
+        Command(8, ("chmod", "-x", "f"), "/w", user="me"),
     )
     assert read.user == "me"
 
@@ -142,6 +145,18 @@ def test_installs_are_recognised(line: str, manager: str, packages: list[Package
         "RUN rm -rf /tmp/x",
         "RUN rm -rf /var/lib/apt/listsX",
         "RUN mkdir -p a && make",
+        "RUN mkdir -p a # why",
+        "RUN mkdir --mode=755 a",
+        "RUN mkdir -x a",
+        "RUN touch --date=now a",
+        "RUN chmod 755",
+        "RUN chown me",
+        "RUN ln a b",
+        "RUN ln -s a",
+        "RUN uv sync",
+        "RUN uv install x",
+        "RUN python3 -m venv x",
+        'RUN ["bash", "-lc", "mkdir a"]',
         "RUN mkdir -p a &&",
         "RUN mkdir -p 'a",
         "RUN mkdir",

@@ -139,6 +139,16 @@ def test_reads_are_bounded_and_typed(tmp_path: Path, path: str, cap: int, reason
     assert refused.value.reason is reason
 
 
+def test_the_number_of_entries_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = sample(tmp_path / "t")
+    monkeypatch.setattr("proctor.tasks.tree.MAX_ENTRIES", 5)
+    assert len(read_tree(root).entries) == 5
+    (root / "a/one-more").write_bytes(b"")
+    with pytest.raises(Refusal) as refused:
+        read_tree(root)
+    assert (refused.value.reason, refused.value.required) == (Reason.TASK_UNREADABLE, 5)
+
+
 def test_no_folder_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(Refusal) as refused:
         read_tree(tmp_path / "none")
