@@ -1,0 +1,99 @@
+"""A run as it grows: new journal entries and new bytes of output files, without waiting and without a writer's help."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from pathlib import Path
+
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.evidence.entries import Entry, parse_line
+from proctor.evidence.lock import read_lock
+from proctor.evidence.reader import read_lines
+from proctor.evidence.runfolder import RunFolder
+from proctor.report.text import safe_output
+
+# what an attempt's programs print, in the order in which they run
+OUTPUTS = ("agent/oracle.txt", "agent/stdout.txt", "agent/stderr.txt", "verifier/test-stdout.txt")
+_CHUNK = 1 << 20
+
+
+class JournalTail:
+    """The entries that have come since the last look; a line that is not finished is looked at again."""
+
+    def __init__(self, run: RunFolder) -> None:
+        self._run = run
+        self._offset = 0
+        self._number = 0
+
+    def new(self) -> Iterator[Entry]:
+        """What came.
+
+        Raises:
+            Refusal: `evidence_damaged` names the line; `evidence_unreadable`.
+        """
+        try:
+            with self._run.journal_path.open("rb") as file:
+                file.seek(self._offset)
+                for line in read_lines(file):
+                    self._number += 1
+                    yield parse_line(line, self._number)
+                    self._offset += len(line) + 1
+        except OSError as error:
+            raise _unreadable("journal.jsonl", error) from error
+
+    def live(self) -> bool:
+        """Whether a process writes the run now."""
+        return read_lock(self._run).live
+
+
+class OutputTail:
+    """The new bytes of an attempt's output files."""
+
+    def __init__(self, run: RunFolder) -> None:
+        self._run = run
+        self._offsets: dict[str, int] = {}
+
+    def new(self, folder: str) -> Iterator[tuple[str, bytes]]:
+        """Path relative to the run, and bytes of it that have come; `folder` is the attempt's.
+
+        Raises:
+            Refusal: `evidence_unreadable`, or `evidence_damaged` where a path leads out of the run.
+        """
+        for name in OUTPUTS:
+            relative = f"{folder}/{name}"
+            path = inside(self._run, relative)
+            try:
+                if not path.is_file():
+                    continue
+                with path.open("rb") as file:
+                    file.seek(self._offsets.get(relative, 0))
+                    while chunk := file.read(_CHUNK):
+                        self._offsets[relative] = file.tell()
+                        yield relative, chunk
+            except OSError as error:
+                raise _unreadable(relative, error) from error
+
+
+class TerminalText:
+    """Bytes of one file as text that a terminal can be given: nothing in it is acted upon."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+
+    def of(self, data: bytes) -> str:
+        """The text of the next bytes; half a character waits for its other half."""
+        return safe_output(self._decoder.decode(data).replace("\r\n", "\n"))
+
+
+def inside(run: RunFolder, relative: str) -> Path:
+    """A path of the run, if no link leads out of it. Raises Refusal `evidence_damaged`."""
+    path = run.path / relative
+    if not path.resolve().is_relative_to(run.path.resolve()):
+        raise Refusal(Reason.EVIDENCE_DAMAGED, "a path leads out of the run folder", path=relative)
+    return path
+
+
+def _unreadable(path: str, error: OSError) -> Refusal:
+    return Refusal(Reason.EVIDENCE_UNREADABLE, f"it cannot be read: {error.strerror or error}", path=path)

@@ -1,0 +1,110 @@
+"""The journal told for people: one line an entry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from proctor.core.reasons import Reason
+from proctor.evidence.entries import Entry
+from proctor.evidence.kinds import Kind
+from proctor.report.attempt import how_ended
+from proctor.report.summary import ending
+from proctor.report.text import safe, seconds
+
+
+class Teller:
+    """Tells entries in order; remembers the names of attempts in flight."""
+
+    def __init__(self) -> None:
+        self._labels: dict[str, str] = {}
+
+    def line(self, entry: Entry) -> str:
+        """`time  what`, on one line."""
+        what = self._what(entry.kind, entry.body) if isinstance(entry.kind, Kind) else f"{entry.kind} (not known here)"
+        return f"{entry.time.partition('.')[0]}Z  {safe(what)}"
+
+    def _what(self, kind: Kind, body: Mapping[str, Any]) -> str:
+        attempt = body.get("attempt")
+        if kind is Kind.ATTEMPT_ADMITTED:
+            self._labels[body["attempt"]] = _label(body)
+        if attempt is None or kind is Kind.TRIAL_FINAL:
+            name = self._labels.pop(attempt, None) if attempt is not None else None
+            return _of_run(kind, body, name)
+        return f"{self._labels.get(attempt, attempt)}: {_of_attempt(kind, body)}"
+
+
+def _label(body: Mapping[str, Any]) -> str:
+    model = [body["model"]] if body["model"] is not None else []
+    label = " · ".join([body["task"], *model, body["arm"], str(body["epoch"])])
+    return f"{label} (attempt {body['number']})" if body["number"] else label
+
+
+def _of_run(kind: Kind, body: Mapping[str, Any], attempt: str | None) -> str:
+    match kind:
+        case Kind.RUN_ADMITTED:
+            planned = body["planned"]["trials"]
+            return f"run {body['run_id']} admitted: {body['study']} · {body['stage']}, {planned} trials planned"
+        case Kind.RUN_RESUMED:
+            opening = body["opening"]
+            after = "" if body["previous_ended"] else ", after a process that ended without a word"
+            return f"run resumed by process {opening['pid']} on {opening['host']}{after}"
+        case Kind.RUN_RECOVERED:
+            return f"recovered: {len(body['quarantined'])} pieces set aside, {len(body['lost'])} attempts lost"
+        case Kind.CHECKPOINT_MADE:
+            return f"checkpoint over {body['size']} entries"
+        case Kind.BLOCK_ADMITTED:
+            model = f" · {body['model']}" if body["model"] is not None else ""
+            return f"block {body['block']} begins: {body['task']}{model} · {body['epoch']}"
+        case Kind.BLOCK_ENDED:
+            return f"block {body['block']} ends"
+        case Kind.TRIAL_FINAL:
+            return f"{attempt or body['trial']}: final: {_grade(body)}"
+        case Kind.RUN_PAUSED:
+            return "paused: nothing new starts"
+        case Kind.RUN_UNPAUSED:
+            return "goes on"
+        case Kind.RUN_DRAINING:
+            return f"draining ({body['cause']}): nothing new starts"
+        case Kind.RUN_ENDED:
+            totals, reason = body["totals"], body["reason"]
+            known = Reason.by_id(reason) if reason else None
+            done = f"{totals['finals']} of {totals['trials']} trials have their final"
+            return f"run ended: {ending(body['exit_status'], known, None)}; {done}"
+        case _:
+            return kind.id
+
+
+def _of_attempt(kind: Kind, body: Mapping[str, Any]) -> str:
+    match kind:
+        case Kind.ATTEMPT_ADMITTED:
+            if body["supersedes"]:
+                return "begins, in place of one that was interrupted or lost"
+            return "begins, in place of one that infrastructure ended" if body["replaces"] else "begins"
+        case Kind.SANDBOX_STARTED:
+            fork = ", forked from the agent's world" if body["from_snapshot"] else ""
+            return f"{body['role']}'s sandbox is up{fork}"
+        case Kind.ATTEMPT_BOUNDARY:
+            return f"reached {body['boundary']}"
+        case Kind.AGENT_STARTED:
+            version = body["version"]
+            return f"agent {body['agent']} starts" + (f" (version {version['value']})" if version["available"] else "")
+        case Kind.AGENT_ENDED:
+            why = f" ({body['exception']})" if body["exception"] else ""
+            return f"agent over after {seconds(body['duration_ns'])}: {how_ended(body['ended'])}{why}"
+        case Kind.VERIFIER_ENDED:
+            return f"verifier over after {seconds(body['duration_ns'])}: {how_ended(body['ended'])}"
+        case Kind.ATTEMPT_FILES:
+            return f"files kept: {len(body['files'])}"
+        case Kind.ATTEMPT_GRADED:
+            return f"graded {_grade(body)}"
+        case Kind.ATTEMPT_ENDED:
+            why = f" ({body['exception']})" if body["exception"] else ""
+            return f"ends: {body['outcome']}{why}" + (f": {body['message']}" if body["message"] else "")
+        case _:
+            return kind.id
+
+
+def _grade(body: Mapping[str, Any]) -> str:
+    why = f" ({body['reason']})" if body["reason"] else ""
+    return f"{body['grade']}{why}" + (f", reward {body['reward']}" if body["reward"] is not None else "")
