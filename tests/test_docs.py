@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from conftest import ROOT
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="module")

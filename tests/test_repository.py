@@ -15,9 +15,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from conftest import ROOT
 from static_effects import Sources, reachable_effects
 
+ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src"
 PYTHON = sorted(SRC.rglob("*.py"))
 
