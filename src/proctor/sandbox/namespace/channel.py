@@ -40,6 +40,7 @@ class Channel:
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._busy: set[socket.socket] = set()
+        self._idle = asyncio.Event()
 
     @property
     def alive(self) -> bool:
@@ -56,7 +57,7 @@ class Channel:
         try:
             return await self._converse(sock, request, deadline_sec)
         finally:
-            self._busy.discard(sock)
+            self._done(sock)
             sock.close()
 
     async def open(self, request: wire.Message, deadline_sec: float) -> tuple[wire.Message, Channel]:
@@ -72,7 +73,7 @@ class Channel:
             sock.close()
             raise
         finally:
-            self._busy.discard(sock)
+            self._done(sock)
         return answer, Channel(sock)
 
     def call_now(self, request: wire.Message, deadline_sec: float) -> wire.Message:
@@ -82,7 +83,7 @@ class Channel:
             Refusal: SANDBOX_LOST.
         """
         with self._open() as sock:
-            self._busy.discard(sock)
+            self._done(sock)
             sock.settimeout(deadline_sec)
             try:
                 wire.send(sock, request)
@@ -98,12 +99,25 @@ class Channel:
 
     async def close(self) -> None:
         """Hang up, and wait until the other side has cleaned up and is gone. Never raises for what is gone."""
-        for sock in (*self._busy, self._sock):
+        for sock in self._busy:
             _hang_up(sock)
         try:
+            # Requests end first: each has the other side clean up, which its own end would cut short.
+            async with asyncio.timeout(_CLEANUP_SEC):
+                while self._busy:
+                    self._idle.clear()
+                    await self._idle.wait()
+        except TimeoutError:
+            pass  # the keeper's own end takes them with it
+        try:
+            _hang_up(self._sock)
             await _drain(self._sock)
         finally:
             self._sock.close()
+
+    def _done(self, sock: socket.socket) -> None:
+        self._busy.discard(sock)
+        self._idle.set()
 
     def _open(self) -> socket.socket:
         ours, theirs = socket.socketpair()

@@ -54,6 +54,9 @@ class NamespaceSandbox:
         self._turn = asyncio.Lock()
         self._frozen = False
         self._ended = False
+        self._ending = asyncio.Lock()
+        self._closed = False
+        self._captured = False
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -141,7 +144,7 @@ class NamespaceSandbox:
         """Stop every process inside but PID 1. Raises Refusal (SANDBOX_LOST)."""
         group = self._built.group
         if group is None or not group.can_freeze:
-            await self._ask({"op": "signal", "signal": signal.SIGSTOP, "wait": False}, _MARGIN_SEC)
+            await self._ask({"op": "signal", "signal": int(signal.SIGSTOP), "wait": False}, _MARGIN_SEC)
         else:
             self._frozen = True
             _kept(group.ask_freeze, True)
@@ -152,7 +155,7 @@ class NamespaceSandbox:
         """Let them go on. Raises Refusal (SANDBOX_LOST)."""
         group = self._built.group
         if group is None or not group.can_freeze:
-            await self._ask({"op": "signal", "signal": signal.SIGCONT, "wait": False}, _MARGIN_SEC)
+            await self._ask({"op": "signal", "signal": int(signal.SIGCONT), "wait": False}, _MARGIN_SEC)
         else:
             _kept(group.ask_freeze, False)
         self._frozen = False
@@ -163,10 +166,10 @@ class NamespaceSandbox:
         group = self._built.group
         if self._frozen and group is not None and group.can_freeze:
             # Frozen processes take the signal and die when they are let go, before they run anything again.
-            answer = await self._ask({"op": "signal", "signal": signal.SIGKILL, "wait": False}, _MARGIN_SEC)
+            answer = await self._ask({"op": "signal", "signal": int(signal.SIGKILL), "wait": False}, _MARGIN_SEC)
             count = answer["count"]
             await self.thaw()
-        answer = await self._ask({"op": "signal", "signal": signal.SIGKILL, "wait": True}, _MARGIN_SEC)
+        answer = await self._ask({"op": "signal", "signal": int(signal.SIGKILL), "wait": True}, _MARGIN_SEC)
         if answer["count"] is None:
             raise Refusal(Reason.SANDBOX_LOST, "processes inside could not be ended")
         self._frozen = False
@@ -180,29 +183,31 @@ class NamespaceSandbox:
         """
         try:
             return await finish(self._capture())
-        except OSError as fault:
+        except BaseException as fault:
+            self._captured = False
             await self.stop()
-            raise Refusal(Reason.CAPTURE_FAILED, "the layers could not be kept", observed=str(fault)) from fault
-        except BaseException:
-            await self.stop()
+            if isinstance(fault, OSError):
+                raise Refusal(Reason.CAPTURE_FAILED, "the layers could not be kept", observed=str(fault)) from fault
             raise
 
     async def stop(self) -> None:
         """End the world and remove what it made."""
         self._ended = True
-        await finish(self._end(keep=False))
+        await finish(self._remove())
 
     async def _capture(self) -> Snapshot:
         await self.kill_all()
         self._ended = True
-        await self._end(keep=True)
+        await self._close()
         built, home = self._built, self._built.home
         kept = (home.upper,) if built.copied else (*built.captured, home.upper)
+        await asyncio.to_thread(layers.remove, home.work)
         if len(kept) >= layers.MOST_LAYERS:
             joined = home.path / "f"
             await asyncio.to_thread(layers.flatten, kept, joined)
             await asyncio.to_thread(layers.remove, home.upper)
             kept = (joined,)
+        self._captured = True
         facts = {
             "home": str(home.path),
             "copied": built.copied,
@@ -211,18 +216,26 @@ class NamespaceSandbox:
         }
         return Snapshot(built.kind, built.spec.root, kept, facts)
 
-    async def _end(self, *, keep: bool) -> None:
-        built = self._built
-        if self._frozen and built.group is not None and built.group.can_freeze:
-            _gone(built.group.ask_freeze, False)
-        await self._keeper.close()
-        if built.group is not None:
-            folders = built.group.folders
-            await _until(lambda: cgroups.remove(folders), _GROUP_SEC, "a control group could not be removed")
-        if keep:
-            await asyncio.to_thread(layers.remove, built.home.work)
-        else:
-            await asyncio.to_thread(layers.remove, built.home.path)
+    async def _remove(self) -> None:
+        try:
+            await self._close()
+        finally:
+            if not self._captured:
+                await asyncio.to_thread(layers.remove, self._built.home.path)
+
+    async def _close(self) -> None:
+        """End every process, and remove what of the world is not files. Done once, whoever asks."""
+        group = self._built.group
+        async with self._ending:
+            if self._closed:
+                return
+            if self._frozen and group is not None and group.can_freeze:
+                group.ask_freeze(False)
+            await self._keeper.close()
+            self._closed = True
+            if group is not None:
+                folders = group.folders
+                await _until(lambda: cgroups.remove(folders), _GROUP_SEC, "a control group could not be removed")
 
     def _job(self, command: Exec) -> wire.Message:
         chosen, group = self._built.limits, self._built.group
@@ -296,10 +309,3 @@ def _kept(write: Any, value: bool) -> None:
         write(value)
     except OSError as fault:
         raise Refusal(Reason.SANDBOX_LOST, "the control group is gone", observed=str(fault)) from fault
-
-
-def _gone(write: Any, value: bool) -> None:
-    try:
-        write(value)
-    except OSError:
-        return

@@ -75,7 +75,8 @@ _TEXTS = {
     "etc/environment": "",
     "etc/profile": "umask 022\n",
     "etc/bash.bashrc": "",
-    "etc/login.defs": "UID_MIN 1000\nUID_MAX 60000\nGID_MIN 1000\nGID_MAX 60000\nUMASK 022\nENCRYPT_METHOD SHA512\n",
+    "etc/login.defs": "UID_MIN 1000\nUID_MAX 60000\nGID_MIN 1000\nGID_MAX 60000\nUMASK 022\n"
+    "USERGROUPS_ENAB yes\nENCRYPT_METHOD SHA512\n",
     "etc/pam.d/other": _PAM,
     "etc/default/useradd": "SHELL=/bin/sh\nHOME=/home\nCREATE_MAIL_SPOOL=no\n",
 }

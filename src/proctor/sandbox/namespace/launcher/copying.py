@@ -34,7 +34,7 @@ class _HungUp(Exception):
 def put(request: wire.Message, peer: socket.socket, world: World) -> None:
     """Bring in the `items` of the request, each with `target`, `source`, `content`, `mode`, `owner`.
 
-    Answers `{}`, `{"unsafe": text}`, `{"no_user": text}` or `{"fault": text, "errno": …}`.
+    Answers `{"kind": "end"}`, with `unsafe`, `no_user` or `fault` and `errno` where it failed.
     """
 
     def send_items(sock: socket.socket) -> wire.Message:
@@ -168,7 +168,7 @@ def _receive_items(sock: socket.socket) -> None:
                 os.utime(path, ns=(mtime, mtime), follow_symlinks=False)
             dated = []
         if head["kind"] == "end":
-            wire.send(sock, {})
+            wire.send(sock, {"kind": "end"})
             return
         if head["kind"] == "item":
             target, mode = head["target"], head["mode"]

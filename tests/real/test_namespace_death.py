@@ -1,0 +1,126 @@
+"""What is left when the runner dies, and how it is found. Runs again as an ordinary user."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from namespace_bench import Bench, admitted, bench, kind
+
+import proctor
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.sandbox.base import Limits
+
+__all__ = ["admitted", "bench", "kind"]
+pytestmark = pytest.mark.real
+
+RUNNER = """
+import asyncio, sys
+from pathlib import Path
+from proctor.core.tokens import seal_admitted
+from proctor.sandbox.base import Exec, Limits, SandboxSpec
+from proctor.sandbox.namespace.kind import NamespaceKind
+
+async def main(folder):
+    kind = NamespaceKind()
+    admitted = seal_admitted(run_id="r", run_dir=folder, design_sha256="0" * 64, label="proctor-dead")
+    spec = SandboxSpec(name="w", scratch=folder / "scratch", limits=Limits(pids=60))
+    first, second = await kind.start(spec, admitted), await kind.start(spec, admitted)
+    await second.capture()
+    script = "setsid sleep 98765 & sh -c 'trap \\"\\" TERM HUP INT; sleep 98765' & echo begun; sleep 98765"
+    await first.exec(Exec(("sh", "-c", script), stdout=folder / "out"))
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+def sleepers() -> list[int]:
+    found = []
+    for path in Path("/proc").iterdir():
+        try:
+            if b"98765" in (path / "cmdline").read_bytes():
+                found.append(int(path.name))
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+async def until(what: str, done: Callable[[], object]) -> None:
+    for _ in range(2000):
+        if done():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(what)
+
+
+async def test_a_killed_runner_leaves_no_process_and_prune_finds_the_rest(bench: Bench, tmp_path: Path) -> None:
+    assert sleepers() == []
+    environment = os.environ | {"PYTHONPATH": str(Path(proctor.__file__).parent.parent)}
+    runner = await asyncio.create_subprocess_exec(sys.executable, "-c", RUNNER, str(tmp_path), env=environment)
+    out = tmp_path / "out"
+    await until("the command begins", lambda: out.exists() and out.read_text() == "begun\n" and len(sleepers()) >= 4)
+    worlds = list(bench.scratch.iterdir())
+    assert len(worlds) == 2
+    assert bench.kind.prune(tmp_path, bench.admitted) == []  # the run lives
+    groups = [Path(group) for world in worlds for group in json.loads((world / "marker.json").read_text())["groups"]]
+    runner.send_signal(signal.SIGKILL)
+    await runner.wait()
+    await until("everything inside ends", lambda: sleepers() == [])
+    removed = bench.kind.prune(tmp_path, bench.admitted)
+    assert {str(world) for world in worlds} <= set(removed)
+    assert bench.left() == [] and not any(group.exists() for group in groups)
+    assert bench.kind.prune(tmp_path, bench.admitted) == []
+
+
+async def test_a_live_run_and_other_folders_are_not_pruned(bench: Bench, tmp_path: Path) -> None:
+    world = await bench.start(limits=Limits(pids=60))
+    (bench.scratch / "other").mkdir()
+    (bench.scratch / "other" / "marker.json").write_text("{}")
+    (bench.scratch / "broken").mkdir()
+    (bench.scratch / "broken" / "marker.json").write_text("{")
+    (bench.scratch / "link").symlink_to("/")
+    assert bench.kind.prune(tmp_path, bench.admitted) == []
+    assert (await bench.run(world, "echo alive"))[1] == "alive\n"
+    assert (bench.scratch / "other").is_dir() and (bench.scratch / "broken").is_dir()
+
+
+async def test_a_lost_keeper_is_a_typed_refusal_and_stop_still_cleans_up(bench: Bench) -> None:
+    world = await bench.start()
+    running = asyncio.create_task(bench.run(world, "echo begun; sleep 98764", deadline_sec=100))
+    out = bench.folder / "out"
+    await until("the command begins", lambda: out.exists() and out.read_text() == "begun\n")
+    keeper = next(pid for pid in parents_of(b"98764"))
+    os.kill(keeper, signal.SIGKILL)
+    with pytest.raises(Refusal) as refused:
+        await running
+    assert refused.value.reason is Reason.SANDBOX_LOST
+    with pytest.raises(Refusal) as refused:
+        await bench.run(world, "true")
+    assert refused.value.reason is Reason.SANDBOX_LOST
+    await world.stop()
+    assert bench.left() == []
+
+
+def parents_of(word: bytes) -> list[int]:
+    """The keepers above processes with `word` in their command line: their supervisor's parent."""
+    found = []
+    for path in Path("/proc").iterdir():
+        try:
+            if word in (path / "cmdline").read_bytes() and path.name != str(os.getpid()):
+                supervisor = parent(int(path.name))
+                if Path(f"/proc/{supervisor}/comm").read_text() == "init\n":
+                    found.append(parent(supervisor))
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])

@@ -1,0 +1,145 @@
+"""What an agent finds when it looks for the host. Runs again as an ordinary user."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from namespace_bench import Bench, admitted, bench, kind
+
+from proctor.core.tokens import seal_probe
+from proctor.sandbox.base import PutItem, Tier
+
+__all__ = ["admitted", "bench", "kind"]
+pytestmark = pytest.mark.real
+
+SOURCES = Path(__file__).resolve().parent.parent.parent
+
+
+async def test_nothing_in_proc_names_a_path_of_the_host(bench: Bench) -> None:
+    world = await bench.start()
+    look = (
+        "import os, glob\n"
+        "for name in glob.glob('/proc/[0-9]*/*') + glob.glob('/proc/[0-9]*/task/*/*') + glob.glob('/proc/*'):\n"
+        "    if os.path.isfile(name) and not os.path.islink(name) and '/kpage' not in name:\n"
+        "        try: print(open(name, 'rb').read(1 << 20))\n"
+        "        except OSError: pass\n"
+        "    elif os.path.islink(name):\n"
+        "        try: print(os.readlink(name))\n"
+        "        except OSError: pass\n"
+        "for link in glob.glob('/proc/[0-9]*/fd/*'):\n"
+        "    try: print(os.readlink(link))\n"
+        "    except OSError: pass\n"
+    )
+    _, said = await bench.run(world, "", argv=("python3", "-c", look), output_cap=64 << 20)
+    assert "/oldroot/" in said  # the mount table was read
+    for path in (bench.scratch, bench.folder, SOURCES, Path(sys.executable).parent):
+        assert str(path) not in said
+
+
+async def test_files_of_the_host_are_not_there(bench: Bench, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("of the host")
+    world = await bench.start()
+    for path in (secret, SOURCES / "pyproject.toml", Path(__file__)):
+        for way in ("", "/proc/1/root", "/proc/self/root", "/proc/1/cwd", "/proc/self/cwd", "/oldroot", "/.."):
+            ended, said = await bench.run(world, f"cat '{way}{path}'")
+            assert ended.exit_code != 0 and "of the host" not in said
+
+
+async def test_etc_holds_nothing_of_the_hosts_users_and_keys(bench: Bench) -> None:
+    world = await bench.start()
+    _, said = await bench.run(world, "cut -d: -f2 /etc/shadow | sort -u; cd /; ls -d etc/ssl/private etc/ssh root/.ssh")
+    assert said.splitlines()[0] == "*" and said.count("No such file") == 3
+    _, said = await bench.run(world, "ls -A /home /opt /srv /root /mnt | grep -v :; true")
+    assert said.strip() == ""
+
+
+async def test_hidden_paths_below_shown_ones_are_not_there(bench: Bench) -> None:
+    folder = next(path for path in sorted(Path("/usr/share").iterdir()) if path.is_dir() and not path.is_symlink())
+    file = next(path for path in sorted(Path("/usr/bin").iterdir()) if path.is_file() and not path.is_symlink())
+    world = await bench.start(hidden=(folder, file, Path("/usr/share/never-was-there")))
+    _, said = await bench.run(world, f"ls -d {folder} {file}; ls -d /usr/src; ls /usr/share | wc -l")
+    assert said.count("No such file") == 3
+    ended, _ = await bench.run(world, f"mkdir {folder} && echo mine > {folder}/x && cat {folder}/x && ls -A {folder}")
+    assert ended.exit_code == 0
+
+
+async def test_a_command_cannot_mount_trace_or_make_namespaces(bench: Bench) -> None:
+    world = await bench.start()
+    script = (
+        "mkdir -p /m; for c in 'mount -t tmpfs x /m' 'mount --bind / /m' 'umount /proc' 'unshare -U true'"
+        " 'unshare -m true' 'unshare -r true' 'nsenter -t 1 -m true' 'nsenter -t 1 -U true' 'hostname other' 'dmesg'"
+        " 'chroot /proc/1/root /bin/mount -t tmpfs x /m' 'mknod /n b 8 0' 'cat /proc/1/environ' 'cat /proc/1/fd/0'"
+        " 'readlink /proc/1/exe' 'date -s 2000-01-01'; do $c >/dev/null 2>&1 && echo \"$c\"; done; true"
+    )
+    _, said = await bench.run(world, script)
+    assert said == ""
+
+
+async def test_kernel_settings_cannot_be_written(bench: Bench) -> None:
+    world = await bench.start()
+    before = Path("/proc/sys/kernel/core_pattern").read_text()
+    script = (
+        "for f in kernel/core_pattern kernel/modprobe kernel/hostname vm/overcommit_memory fs/file-max"
+        " kernel/ns_last_pid user/max_user_namespaces; do"
+        ' v=$(cat /proc/sys/$f 2>/dev/null); (echo "$v" > /proc/sys/$f) 2>/dev/null && echo $f; done;'
+        " (echo h > /proc/sysrq-trigger) 2>/dev/null && [ ! -c /proc/sysrq-trigger ] && echo sysrq; true"
+    )
+    _, said = await bench.run(world, script)
+    assert said == ""
+    assert Path("/proc/sys/kernel/core_pattern").read_text() == before
+
+
+async def test_system_calls_that_reach_beyond_are_denied(bench: Bench) -> None:
+    world = await bench.start()
+    script = (
+        "import ctypes, errno, os, platform, socket\n"
+        "c = ctypes.CDLL(None, use_errno=True)\n"
+        "x = platform.machine() == 'x86_64'\n"
+        "calls = {'keyctl': 250 if x else 219, 'bpf': 321 if x else 280, 'perf_event_open': 298 if x else 241,\n"
+        "  'init_module': 175 if x else 105, 'open_by_handle_at': 304 if x else 265, 'io_uring_setup': 425,\n"
+        "  'mount': 165 if x else 40, 'move_mount': 429, 'setns': 308 if x else 268, 'unshare': 272 if x else 97}\n"
+        "for name, number in calls.items():\n"
+        "    r = c.syscall(number, 0x10000000, 0, 0, 0, 0)\n"
+        "    if r != -1 or ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS): print(name, r, ctypes.get_errno())\n"
+        "for family in (40, 38, 31):\n"
+        "    try: socket.socket(family, socket.SOCK_STREAM); print('family', family)\n"
+        "    except OSError as e: assert e.errno == errno.EAFNOSUPPORT, e\n"
+        "if x:\n"
+        "    r = c.syscall(0x40000000 + 39)\n"
+        "    if r != -1 or ctypes.get_errno() != errno.ENOSYS: print('x32', r)\n"
+        "pid = os.fork()\n"
+        "if pid == 0: os._exit(3)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
+    )
+    _, said = await bench.run(world, "", argv=("python3", "-c", script))
+    assert said == "3\n"
+
+
+async def test_a_set_user_id_program_gives_nothing(bench: Bench) -> None:
+    world = await bench.start()
+    if world.facts["tier"] != Tier.PRIVILEGED.value:
+        pytest.skip("one user inside only")
+    await bench.run(world, "cp /usr/bin/id /id; chmod 4755 /id; cp /bin/dash /sh; chmod 4755 /sh")
+    _, said = await bench.run(world, "/id -u; /sh -p -c 'cat /etc/shadow'", user="nobody")
+    assert said.startswith("65534\n") and "root:" not in said
+
+
+async def test_worlds_do_not_see_each_other(bench: Bench) -> None:
+    one, other = await bench.start(), await bench.start()
+    await one.put([PutItem("/opt/mine", content=b"one")])
+    await bench.run(one, "echo one > /tmp/mine; echo one > /usr/mine; echo one > /dev/shm/mine")
+    _, said = await bench.run(other, "ls /opt /tmp /dev/shm; ls /usr/mine; ps -e | wc -l")
+    assert "mine\n" not in said.replace("/usr/mine", "")
+    assert not Path("/usr/mine").exists()
+
+
+async def test_the_facts_say_what_is_shown(bench: Bench) -> None:
+    world = await bench.start()
+    assert world.facts["usr_src"] == "hidden" and world.facts["usr_local"] == "shown"
+    assert world.facts["tier"] == ("privileged" if os.geteuid() == 0 else "ordinary")
+    facts = bench.kind.probe(seal_probe(5)).facts
+    assert "/usr" in facts["shown_of_host"]
