@@ -27,4 +27,5 @@ if [ "$checked" -ne 0 ]; then
 fi
 echo "The second program, which shares no code with the first, re-checked the evidence with your key:"
 printf '%s\n' "$report" | tail -n 1
+echo "To look closer: .venv/bin/proctor show runs/quickstart-$number"
 exit "$status"
