@@ -24,6 +24,8 @@ from proctor_verify.strictjson import loads_canonical
 
 MAX_DESIGN = 256 << 20
 ZEROS = "0" * 64
+# Outcomes of attempts that are never final: the next one takes their place.
+SUPERSEDED = frozenset({"interrupted", "lost"})
 
 
 class Grade(NamedTuple):
@@ -71,12 +73,28 @@ class EndedAttempt(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """Finals of one model and arm."""
+    """What one model and arm has so far: finals by grade and reason, ends of attempts by exception."""
 
     grades: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
+    ungraded_reasons: Counter[str] = field(default_factory=Counter)
+    exceptions: Counter[str] = field(default_factory=Counter)
+    superseded: int = 0
+    replaced: int = 0
     rewards: int = 0
     reward_sum: Fraction = Fraction(0)
+
+    def add_final(self, final: Grade) -> None:
+        """Count a final in."""
+        self.grades[final.grade] += 1
+        if final.reason is not None:
+            self.reasons[final.reason] += 1
+            if final.grade == "ungraded":
+                self.ungraded_reasons[final.reason] += 1
+        if final.reward is not None and final.grade != "ungraded":
+            # The decimal that stands in the journal, not the double that it is read as.
+            self.rewards += 1
+            self.reward_sum += Fraction(repr(final.reward))
 
 
 class Blocks:
@@ -106,17 +124,16 @@ class Run:
         self.head = ZEROS
         self.tree = CompactRange()
         self.note_sizes = _note_sizes(folder)
-        self.roots: dict[int, bytes] = {}
+        self.roots = {0: self.tree.root()}
         self.blind: str | None = None
         self.first: dict[str, Any] | None = None
         self.openings = 0
         self.last_kind: str | None = None
-        self.last_end: dict[str, Any] | None = None
+        self.derived: dict[str, FileFact] = {}
         self.open: dict[str, OpenAttempt] = {}
         self.recent: dict[int, EndedAttempt] = {}
         self.grades: Counter[str] = Counter()
         self.groups: dict[tuple[str | None, str], Tally] = {}
-        self.superseded = 0
         self.design: Design | None = None
         self.trials: Trials | None = None
         self.design_fault: str | None = None
@@ -185,7 +202,8 @@ class Run:
         self.openings += 1
 
     def _run_ended(self, body: dict[str, Any]) -> None:
-        self.last_end = body
+        # A later end that could not write its files leaves those of an earlier one standing.
+        self.derived.update((f["path"], FileFact(f["sha256"], f["size"], "derived")) for f in body["files"])
 
     def _block_admitted(self, body: dict[str, Any]) -> None:
         block = self.trials.locate_block(body["task"], body["model"], body["epoch"]) if self.trials else NO_TRIAL
@@ -203,6 +221,7 @@ class Run:
         if self.trials is not None and trial != NO_TRIAL:
             self.trials.attempts[trial] += 1
             self.trials.replaced[trial] += body["replaces"] is not None
+            self._tally(self.trials, trial).replaced += body["replaces"] is not None
             self.trials.folders[trial] = folder_mark(body["folder"].split("/")[1:2])
             self.recent.pop(trial, None)
 
@@ -226,11 +245,14 @@ class Run:
 
     def _attempt_ended(self, body: dict[str, Any]) -> None:
         attempt = self.open.pop(body["attempt"], None)
-        if attempt is None:
+        if attempt is None or self.trials is None or attempt.trial == NO_TRIAL:
             return
-        self.superseded += body["outcome"] in ("interrupted", "lost")
-        if attempt.trial != NO_TRIAL:
-            self.recent[attempt.trial] = EndedAttempt(attempt.id, body["outcome"], body["exception"], attempt.grade)
+        outcome, exception = body["outcome"], body["exception"]
+        self.recent[attempt.trial] = EndedAttempt(attempt.id, outcome, exception, attempt.grade)
+        tally = self._tally(self.trials, attempt.trial)
+        tally.superseded += outcome in SUPERSEDED
+        if exception is not None:
+            tally.exceptions[exception] += 1
 
     def _trial_final(self, body: dict[str, Any]) -> None:
         trial = self.trials.find(body["trial"]) if self.trials else NO_TRIAL
@@ -240,14 +262,14 @@ class Run:
         self.recent.pop(trial, None)
         self.blocks.finals[self.trials.block_of(trial)] += 1
         self.grades[body["grade"]] += 1
-        tally = self.groups.setdefault(self.trials.group_of(trial), Tally())
-        tally.grades[body["grade"]] += 1
-        if body["reason"] is not None and body["grade"] == "ungraded":
-            tally.reasons[body["reason"]] += 1
-        if body["reward"] is not None and body["grade"] != "ungraded":
-            # The decimal that stands in the journal, not the double that it is read as.
-            tally.rewards += 1
-            tally.reward_sum += Fraction(repr(body["reward"]))
+        self._tally(self.trials, trial).add_final(Grade.of(body))
+
+    def _tally(self, trials: Trials, trial: int) -> Tally:
+        group = trials.group_of(trial)
+        tally = self.groups.get(group)
+        if tally is None:
+            tally = self.groups[group] = Tally()
+        return tally
 
 
 _TAKERS: dict[str, Callable[[Run, dict[str, Any]], None]] = {

@@ -338,19 +338,19 @@ class Story:
         return attempt
 
     def stop(self, exit_status: int, reason: str | None = None) -> Step:
-        """`run.ended`, with the derived files of a complete run, and the checkpoint over everything."""
+        """`run.ended`, with the derived files that follow from what the story has told so far."""
         planned = self.planned()
         complete = len(self.finals) == len(planned)
         counts = Counter(final["grade"] for final in self.finals.values())
         totals = {"trials": len(planned), "finals": len(self.finals)}
         totals |= {grade: counts[grade] for grade in ("pass", "fail", "ungraded")}
-        if complete:
-            self.files["grade_summary.json"] = Late(lambda s: canonical(grade_summary(s.design, s.finals)))
-        files = Late(lambda s: [s.fact("", "grade_summary.json")] if complete else [])
-        step = self.add(
+        self.files["grade_summary.json"] = Late(lambda s: canonical(grade_summary(s.design, s.finals)))
+        self.files["summary.json"] = Late(lambda s: canonical(run_summary(s)))
+        names = ("grade_summary.json", "summary.json")
+        files = Late(lambda s: [s.fact("", name) for name in names])
+        return self.add(
             "run.ended", exit_status=exit_status, reason=reason, complete=complete, totals=totals, files=files
         )
-        return step
 
     # Bytes.
 
@@ -487,6 +487,45 @@ def grade_summary(design: Body, finals: dict[str, Body]) -> Body:
             everything += mine
             groups.append({"model": model, "arm": arm, **_counts(mine)})
     return {"format": 1, "all": _counts(everything), "groups": groups}
+
+
+def run_summary(story: Story) -> Body:
+    """Section 8, from the steps themselves."""
+    steps = [step for step in story.steps if isinstance(step, Step)]
+    design = story.design
+    trials = {trial_id(*trial): (trial[1], trial[2]) for trial in story.planned()}
+    ends = [step.body for step in steps if step.kind == "attempt.ended"]
+    begins = [step.body for step in steps if step.kind == "attempt.admitted"]
+    ended = [step.body for step in steps if step.kind == "run.ended"][-1]
+    groups = []
+    for model in sorted([model["name"] for model in design["models"]] or [None], key=str):
+        for arm in sorted(arm["name"] for arm in design["arms"]):
+            finals = [body for trial, body in story.finals.items() if trials.get(trial) == (model, arm)]
+            mine = [body for body in ends if trials.get(body["attempt"][:16]) == (model, arm)]
+            grades = Counter(final["grade"] for final in finals)
+            groups.append(
+                {
+                    "model": model,
+                    "arm": arm,
+                    "planned": len(design["tasks"]) * design["stage"]["epochs"],
+                    "grades": {grade: grades[grade] for grade in ("pass", "fail", "ungraded")},
+                    "reasons": dict(Counter(final["reason"] for final in finals if final["reason"])),
+                    "exceptions": dict(Counter(body["exception"] for body in mine if body["exception"])),
+                    "superseded": sum(body["outcome"] in ("interrupted", "lost") for body in mine),
+                    "replaced": sum(bool(b["replaces"]) for b in begins if trials.get(b["trial"]) == (model, arm)),
+                }
+            )
+    return {
+        "format": 1,
+        "run_id": story.run_id,
+        "design_sha256": story.settled(steps[0].body["design_sha256"]),
+        "study": design["study"]["name"],
+        "stage": design["stage"]["name"],
+        "complete": ended["complete"],
+        "totals": ended["totals"],
+        "openings": sum(step.kind in ("run.admitted", "run.resumed") for step in steps),
+        "groups": groups,
+    }
 
 
 def _counts(finals: list[Body | None]) -> Body:

@@ -194,7 +194,9 @@ def _(s: Story) -> None:
 @plant("run.ended", "no end")
 def _(s: Story) -> None:
     s.drop(s.find("run.ended", -1))
-    del s.files["grade_summary.json"]
+    # The files that the end before it names are as they were then.
+    s.find("run.ended").body["files"] = []
+    del s.files["grade_summary.json"], s.files["summary.json"]
 
 
 # Checkpoints and keys.
@@ -545,6 +547,7 @@ def _(s: Story) -> None:
 def _(s: Story) -> None:
     for kind in ("attempt.graded", "trial.final"):
         s.find(kind, grade="pass").body["reason"] = "because"
+    s.finals[s.find("trial.final").body["trial"]] = s.find("trial.final").body
 
 
 @plant("attempts.ended", "twice")
@@ -626,7 +629,9 @@ def _(s: Story) -> None:
 
 @plant("finals.agree", "another reason")
 def _(s: Story) -> None:
-    s.find("trial.final", grade="fail").body["reason"] = "another"
+    final = s.find("trial.final", grade="fail").body
+    final["reason"] = "another"
+    s.finals[final["trial"]] = final
 
 
 @plant("finals.agree", "a pass without an attempt")
@@ -866,7 +871,16 @@ def _(s: Story) -> None:
     assert was != s.files["grade_summary.json"]
 
 
-@plant("summary.recomputed", "not among the files of a complete run")
+@plant("summary.recomputed", "another count of replacements")
 def _(s: Story) -> None:
-    s.find("run.ended", -1).body["files"] = []
-    del s.files["grade_summary.json"]
+    was = s.file("summary.json")
+    s.files["summary.json"] = was.replace(b'"replaced":1', b'"replaced":0')
+    assert was != s.files["summary.json"]
+
+
+@plant("summary.recomputed", "a summary is not among the files of a complete run")
+def _(s: Story) -> None:
+    files = Late(lambda s: [s.fact("", "grade_summary.json")])
+    for end in (s.find("run.ended", 0), s.find("run.ended", 1)):
+        end.body["files"] = files
+    del s.files["summary.json"]

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from proctor_verify.check import Check
-from proctor_verify.checks import attempts, checkpoints, derived, design, files, finals, journal, keys, manifests, packs
+from proctor_verify.checks import (
+    attempts,
+    checkpoints,
+    design,
+    files,
+    finals,
+    grades,
+    journal,
+    keys,
+    manifests,
+    packs,
+    summaries,
+)
 
 CHECKS: tuple[type[Check], ...] = (
     journal.Lines,
@@ -44,6 +56,6 @@ CHECKS: tuple[type[Check], ...] = (
     packs.Blobs,
     files.Digests,
     files.Unlisted,
-    derived.Grades,
-    derived.Summary,
+    grades.Grades,
+    summaries.Summaries,
 )

@@ -38,8 +38,8 @@ class Digests(Check):
                 self._file(f"{attempt.folder}/{path}", fact.sha256, fact.size)
 
     def finish(self) -> None:
-        for named in self.run.last_end["files"] if self.run.last_end else []:
-            self._file(named["path"], named["sha256"], named["size"])
+        for path, fact in self.run.derived.items():
+            self._file(path, fact.sha256, fact.size)
 
     def _file(self, path: str, sha256: str, size: int) -> None:
         self.looked += 1
@@ -101,7 +101,7 @@ class Unlisted(Check):
         self.fail_unseen(found - min(found, SHOWN_FINDINGS))
 
     def _top(self) -> Iterator[_Stranger]:
-        derived = {named["path"] for named in self.run.last_end["files"]} if self.run.last_end else set()
+        derived = self.run.derived
         for name in self.run.folder.names():
             path = name.name
             if path.startswith(".") or path == "scratch":

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from proctor_verify.check import Check
+from proctor_verify.checks.summaries import totals
 from proctor_verify.design import NO_TRIAL
 from proctor_verify.journal import Entry
-from proctor_verify.run import Grade
+from proctor_verify.run import SUPERSEDED, Grade
 
 
 class One(Check):
@@ -61,7 +62,7 @@ class Agree(Check):
             return None
         if last is None or last.id != entry.body["attempt"]:
             return None  # said by finals.one
-        if last.outcome in ("interrupted", "lost"):
+        if last.outcome in SUPERSEDED:
             return f"names {last.id}, which was {last.outcome}"
         if last.grade is not None:
             return None if final == last.grade else f"says {_words(final)}, and {last.id} {_words(last.grade)}"
@@ -79,12 +80,7 @@ class Totals(Check):
 
     def entry(self, entry: Entry) -> None:
         self.looked += 1
-        grades = self.run.grades
-        counted = {
-            "trials": self.design.trials,
-            "finals": self.run.finals,
-            **{grade: grades[grade] for grade in ("pass", "fail", "ungraded")},
-        }
+        counted = totals(self.run, self.design)
         if entry.body["totals"] != counted:
             self.fail_at(entry, f"says {entry.body['totals']}, and the journal holds {counted}")
         if entry.body["complete"] != self.run.complete:
