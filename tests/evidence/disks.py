@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,12 @@ class UnsyncedDisk(Disk):
     def open_append(self, path: Path, *, new: bool = False) -> Appender:
         opened = super().open_append(path, new=new)
         return UnsyncedAppender(path, opened._descriptor, opened.size)
+
+    def preallocate(self, path: Path, size: int) -> None:
+        path.touch()
+
+    def truncate(self, path: Path, size: int) -> None:
+        os.truncate(path, size)
 
     def sync_dir(self, path: Path) -> None:
         pass
@@ -76,6 +83,17 @@ class World:
     names: dict[Path, dict[str, Inode | None]] = field(default_factory=dict)
     changes: dict[Path, list[tuple[str, Inode | None, bool]]] = field(default_factory=dict)
 
+    @classmethod
+    def standing(cls, root: Path) -> World:
+        """What stands below a folder, all of it durable."""
+        world = cls({root: {}})
+        for path in sorted(root.rglob("*")):
+            folder = path.is_dir()
+            world.names[path.parent][path.name] = None if folder else Inode(path.read_bytes())
+            if folder:
+                world.names[path] = {}
+        return world
+
     def now(self, folder: Path) -> dict[str, Inode | None]:
         seen = dict(self.names.get(folder, {}))
         for name, inode, there in self.changes.get(folder, []):
@@ -100,7 +118,7 @@ class LoggingAppender(Appender):
         self.log.append(("sync", self.path))
 
 
-class LoggingDisk(Disk):
+class LoggingDisk(UnsyncedDisk):
     """Logs each operation that changes the disk; `log` may hold marks of the test's own, too."""
 
     def __init__(self) -> None:
@@ -138,9 +156,9 @@ class LoggingDisk(Disk):
         self.log.append(("sync_dir", path))
 
 
-def replay(log: list[tuple[Any, ...]]) -> World:
+def replay(log: list[tuple[Any, ...]], start: World | None = None) -> World:
     """The disk after these operations, durable or not."""
-    world = World()
+    world = start if start is not None else World()
     for operation, *rest in log:
         match operation, rest:
             case "create", [path]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,6 +16,8 @@ from hypothesis import strategies as st
 
 from journal_parts import agent_started, attempt_admitted, attempt_ended, boundary, create, ended, reopen
 from proctor.core.clock import SystemClock
+from proctor.evidence import packs
+from proctor.evidence.disk import Disk
 from proctor.evidence.entries import Entry
 from proctor.evidence.fold import RunState
 from proctor.evidence.kinds import Kind
@@ -47,7 +48,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
     root = tmp_path_factory.mktemp("recorded")
     disk = LoggingDisk()
     disk.log.append(("sync_dir", root))
-    asyncio.run(_record(root / "run", disk))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packs, "MAX_FRAME_CONTENT", 4096)
+        asyncio.run(_record(root / "run", disk))
     yield Recorded(root, disk.log)
 
 
@@ -61,7 +64,7 @@ async def _record(path: Path, disk: LoggingDisk) -> None:
     disk.log.append(("acknowledged", 0, Kind.RUN_ADMITTED, None, None))
     first = attempt_admitted("first")
     await acknowledged(Kind.ATTEMPT_ADMITTED, first)
-    small, large = {"instruction": b"do it " * 50}, {"instruction": bytes(range(256)) * 4097}
+    small, large = {"instruction": b"do it " * 50}, {"instruction": bytes(range(256)) * 17}
     await asyncio.gather(
         *(acknowledged(Kind.ATTEMPT_BOUNDARY, boundary(first["attempt"])) for _ in range(12)),
         acknowledged(Kind.AGENT_STARTED, agent_started(first["attempt"]), small),
@@ -120,21 +123,40 @@ def _surviving(inode: Inode, choose: Callable[[int], int]) -> bytes:
 
 def _crash_and_check(recorded: Recorded, cut: int, choose: Callable[[int], int]) -> None:
     log = recorded.log[:cut]
-    acknowledged = [rest for operation, *rest in log if operation == "acknowledged"]
-    target = Path(tempfile.mkdtemp())
-    try:
-        _materialise(replay(log), recorded.root, target, choose)
-        run = RunFolder(target / "run")
-        if not run.is_admitted():
-            assert acknowledged == []
-            return
-        _check(target / "run", acknowledged, asyncio.run(_reopened(target / "run")))
-    finally:
-        shutil.rmtree(target)
+    with tempfile.TemporaryDirectory() as target:
+        _materialise(replay(log), recorded.root, Path(target), choose)
+        _check_after_reopening(Path(target) / "run", _acknowledged(log))
 
 
-async def _reopened(path: Path) -> list[Entry]:
-    run, journal = await reopen(path, disk=UnsyncedDisk())
+def _crash_twice_and_check(recorded: Recorded, cut: int, choose: Callable[[int], int], *, again: int | None) -> int:
+    """The mending itself dies after its operation `again`; returns how many it takes."""
+    log = recorded.log[:cut]
+    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+        _materialise(replay(log), recorded.root, Path(first), choose)
+        if not RunFolder(Path(first) / "run").is_admitted():
+            return 0
+        before = World.standing(Path(first))
+        disk = LoggingDisk()
+        asyncio.run(_reopened(Path(first) / "run", disk))
+        operations = len(disk.log)
+        _materialise(replay(disk.log[:again], before), Path(first), Path(second), choose)
+        _check_after_reopening(Path(second) / "run", _acknowledged(log))
+        return operations
+
+
+def _acknowledged(log: list[tuple[Any, ...]]) -> list[list[Any]]:
+    return [rest for operation, *rest in log if operation == "acknowledged"]
+
+
+def _check_after_reopening(path: Path, acknowledged: list[list[Any]]) -> None:
+    if not RunFolder(path).is_admitted():
+        assert acknowledged == []
+        return
+    _check(path, acknowledged, asyncio.run(_reopened(path, UnsyncedDisk())))
+
+
+async def _reopened(path: Path, disk: Disk) -> list[Entry]:
+    run, journal = await reopen(path, disk=disk)
     assert journal.poisoned is None
     await journal.close(ended())
     return list(read_entries(run.journal_path))
@@ -182,8 +204,20 @@ def test_at_every_point_with_all_or_nothing_unsynced_lost(recorded: Recorded) ->
             _crash_and_check(recorded, cut, choose)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_at_any_point_with_any_part_of_what_is_unsynced_lost(recorded: Recorded, data: st.DataObject) -> None:
     cut = data.draw(st.integers(1, len(recorded.log)), label="operations done")
     _crash_and_check(recorded, cut, lambda most: data.draw(st.integers(0, most)))
+
+
+def test_mending_may_die_at_every_point(recorded: Recorded) -> None:
+    # Where a frame of a pack, then a line of the journal, is written in half.
+    for name in ("0001.pack", "journal.jsonl"):
+        appends = [at for at, step in enumerate(recorded.log) if step[0] == "append" and step[1].name == name]
+        cut = appends[-1] + 1
+        halves = [lambda most: (most + 1) // 2, lambda most: most]
+        for choose in halves:
+            operations = _crash_twice_and_check(recorded, cut, choose, again=None)
+            for again in range(operations):
+                _crash_twice_and_check(recorded, cut, choose, again=again)

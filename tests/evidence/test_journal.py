@@ -342,7 +342,9 @@ async def test_a_checkpoint_is_made_after_60_seconds_in_which_something_was_writ
     clock.leap_ns += 60_000_000_000
     await journal.append(Kind.RUN_PAUSED, {})
     await journal.close(ended())
-    kinds = [e.kind for e in read_entries(run.journal_path)][2:]
+    entries = list(read_entries(run.journal_path))
+    assert [e.mono for e in entries] == sorted(e.mono for e in entries)
+    kinds = [e.kind for e in entries][2:]
     paused = [Kind.RUN_PAUSED, Kind.RUN_UNPAUSED, Kind.CHECKPOINT_MADE, Kind.RUN_PAUSED, Kind.RUN_ENDED]
     assert kinds == paused
 

@@ -62,6 +62,15 @@ class Disk:
         finally:
             file.close()
 
+    def preallocate(self, path: Path, size: int) -> None:
+        """Make or extend a file whose bytes are really taken from the disk."""
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, _FILE_MODE)
+        try:
+            os.posix_fallocate(descriptor, 0, size)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
     def rename(self, source: Path, target: Path) -> None:
         """Move within one file system, replacing the target; the folders are not synced here."""
         source.replace(target)

@@ -62,11 +62,9 @@ class Lock:
                 content = encode({**dict(extra), **opening()})
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, content, 0)
-                os.fsync(descriptor)
             except BaseException:
                 os.close(descriptor)
                 raise
-            run.disk.sync_dir(run.path)
         except OSError as error:
             raise write_refusal(error, run.lock_path.name) from error
         return cls(run, descriptor)
