@@ -84,7 +84,7 @@ def test_plain_run_lines() -> None:
         'RUN ["mkdir", "/plain"]\n'
         'RUN ["/bin/sh", "-c", "mkdir -p e && pip cache purge"]\n'
         "USER me\n"
-        "RUN chmod -x f && true\n"
+        "RUN chmod -x f && mkdir -m 700 g\n"
         'SHELL ["/bin/bash", "-o", "pipefail", "-c"]\n'
     )
     assert unsupported(read) == []
@@ -98,6 +98,7 @@ def test_plain_run_lines() -> None:
         Command(5, ("mkdir", "--", "/plain"), "/w"),
         Folder(6, "/w/e"),
         Command(8, ("chmod", "-x", "f"), "/w", user="me"),
+        Command(8, ("mkdir", "-m", "700", "g"), "/w", user="me"),
     )
     assert read.user == "me"
 
@@ -155,7 +156,7 @@ def test_installs_are_recognised(line: str, manager: str, packages: list[Package
         "RUN ln -s a",
         "RUN uv sync",
         "RUN uv install x",
-        "RUN python3 -m venv x",
+        "RUN python3 -m ensurepip install x",
         'RUN ["bash", "-lc", "mkdir a"]',
         "RUN mkdir -p a &&",
         "RUN mkdir -p 'a",
@@ -195,7 +196,9 @@ def test_what_needs_an_image_builder_is_named_with_its_line(line: str) -> None:
     assert read.workdir == "/after"  # reading went on behind it, heredocs included
 
 
-@pytest.mark.parametrize("head", ["FROM scratch\n", "FROM $BASE\n", "FROM --platform=windows/amd64 x\n", "FROM a b\n"])
+@pytest.mark.parametrize(
+    "head", ["FROM scratch\n", "FROM $BASE\n", "FROM --platform=windows/amd64 x\n", "FROM --x=linux/ x\n", "FROM a b\n"]
+)
 def test_bases_that_cannot_be_stood_in_for(head: str) -> None:
     assert [line for line, _ in unsupported(recipe("", head=head))][:1] == [1]
 
@@ -230,6 +233,7 @@ FILES = {
     "environment/a.txt": "a",
     "environment/b.txt": "b",
     "environment/c.md": "c",
+    "environment/top.tmp": "t",
     "environment/data/one.csv": "1",
     "environment/data/deep/two.csv": "2",
     "environment/data/deep/skip.tmp": "t",
@@ -297,6 +301,7 @@ def test_modes_and_owners_reach_every_file(folder: Callable[..., Path]) -> None:
     ("line", "ignore", "reason"),
     [
         ("COPY none /x", "", Reason.TASK_UNREADABLE),
+        ('COPY ["a.txt", 1]', "", Reason.TASK_UNREADABLE),
         ("COPY a.txt /x", "a.*", Reason.TASK_UNREADABLE),
         ("COPY [z-a] /x", "", Reason.TASK_UNREADABLE),
         ("COPY ../tests /x", "", Reason.TASK_UNSAFE),

@@ -260,6 +260,17 @@ def test_installs_without_a_named_root_refuse_even_if_the_host_has_them(folder: 
     assert "line 3" in refusal.message and "pip install pytest" in refusal.message
 
 
+def test_all_lines_in_the_way_are_on_the_record(folder: Make, world: Worlds) -> None:
+    files = {"environment/Dockerfile": "FROM org/app:1\nRUN make\nRUN pip install x\n"}
+    (refusal,) = obstacles(read_task(folder(files)), world())
+    assert [(each["line"], each["text"]) for each in refusal.observed] == [
+        (1, "FROM org/app:1"),
+        (2, "RUN make"),
+        (3, "RUN pip install x"),
+    ]
+    assert "(2 more line(s) too)" in refusal.message
+
+
 SEPARATE = 'artifacts = ["/app/out"]\n[verifier]\nenvironment_mode = "separate"\n[environment]\nmemory_mb = 64\n'
 
 

@@ -107,10 +107,8 @@ class Tree:
         return entry is not None and entry.kind is Kind.FOLDER
 
     def below(self, folder: str | bytes) -> list[Entry]:
-        """Everything below a folder, at any depth, sorted by path; all entries for the empty path."""
+        """Everything below a folder, at any depth, sorted by path."""
         prefix = os.fsencode(folder).rstrip(b"/")
-        if not prefix:
-            return list(self.entries.values())
         return [entry for path, entry in self.entries.items() if path.startswith(prefix + b"/")]
 
     def read(self, path: str, cap: int) -> bytes:
