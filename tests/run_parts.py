@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from journal_parts import KEY
 from proctor.core.canonical import encode
 from proctor.core.ids import attempt_id, new_run_id, trial_folder
 from proctor.evidence.fold import RunState
@@ -36,8 +37,6 @@ from proctor.study.design import (
     StageDesign,
     StudyName,
 )
-
-from journal_parts import KEY
 
 SECOND = 1_000_000_000
 VERSION = {"available": True, "value": "7", "reason": None}

@@ -53,6 +53,13 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(module), name)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click does, but that whoever stops reading our output is no fault (click would end with 1)."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            return int(Exit.DONE)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -93,8 +100,6 @@ def main() -> None:
         status = Exit.REFUSED
     except (KeyboardInterrupt, click.Abort):
         status = Exit.INTERRUPTED
-    except BrokenPipeError:
-        status = Exit.DONE
     _leave(int(status) if isinstance(status, int) else int(Exit.DONE))
 
 

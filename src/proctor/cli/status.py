@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 def status(run: Path, as_json: bool) -> None:
     """Say what a live RUN is doing, or how it ended, or that its process died."""
     from proctor.evidence.lock import read_lock
+    from proctor.report.status import live_record, status_lines
 
     folder = opened(run)
     lock = read_lock(folder)
     answer = _ask(lock)
-    record = {"live": lock.live, "process": _process(lock), **(_live(answer) if answer else _at_rest(folder, lock))}
+    told = _at_rest(folder, lock) if answer is None else live_record(answer)
+    record = {"live": lock.live, "process": _process(lock), **told}
     if as_json:
         print_json(record)
         return
-    from proctor.report.status import status_lines
-
     for line in status_lines(run, record):
         click.echo(line)
 
@@ -49,10 +49,6 @@ def _ask(lock: LockInfo) -> dict[str, Any] | None:
 
 def _process(lock: LockInfo) -> dict[str, Any]:
     return {"pid": lock.pid, "host": lock.host, "boot_id": lock.boot_id, "same_boot": lock.same_boot}
-
-
-def _live(answer: dict[str, Any]) -> dict[str, Any]:
-    return {"answers": True, **answer}
 
 
 def _at_rest(folder: RunFolder, lock: LockInfo) -> dict[str, Any]:

@@ -15,9 +15,10 @@ _BYTES = frozenset({"memory", "storage", "tmp"})
 def attempt_lines(told: AttemptTold, tests: Mapping[str, Any] | None) -> list[str]:
     """Everything about an attempt; `tests` is its tests.json, where there is one."""
     lines = [f"{name:10} {text}" for name, text in _facts(told)]
+    lines += _world_facts(_worlds(told))
     limits = [[body["role"], *_limit(limit)] for body in _worlds(told) for limit in body["limits"]]
     if limits:
-        lines += ["", *table(["world", "limit", "wanted", "in force", "how, or why not"], limits)]
+        lines += ["", *table(["limit of", "what", "wanted", "in force", "how, or why not"], limits)]
     if tests is not None and tests["tests"]:
         lines += ["", *table(["test", "ctrf", "junit"], [_test(test) for test in tests["tests"]])]
     files = [[file["path"], amount(file["size"]), file["role"]] for file in told.files()]
@@ -45,8 +46,6 @@ def _facts(told: AttemptTold) -> Iterator[tuple[str, str]]:
         yield "phases", safe(" · ".join(f"{phase} {seconds(ns)}" for phase, ns in phases))
     yield from _agent(told)
     yield from _verifier(told)
-    for body in _worlds(told):
-        yield f"{body['role']} in", safe(_world(body))
 
 
 def _agent(told: AttemptTold) -> Iterator[tuple[str, str]]:
@@ -100,15 +99,26 @@ def _worlds(told: AttemptTold) -> list[Mapping[str, Any]]:
     return told.said.get(Kind.SANDBOX_STARTED, [])
 
 
-def _world(body: Mapping[str, Any]) -> str:
-    facts = " · ".join(f"{name}: {_fact(value)}" for name, value in sorted(body["facts"].items()))
-    text = f"{facts}, forked from the agent's world before the tests" if body["from_snapshot"] else facts
-    substituted = body["base_substituted"]
-    return f"{text}, {substituted['root']} in place of {substituted['image']}" if substituted else text
+def _world_facts(worlds: list[Mapping[str, Any]]) -> list[str]:
+    """A column a world: what is really in force in it."""
+    if not worlds:
+        return []
+    columns = [_facts_of(body) for body in worlds]
+    names = sorted({name for column in columns for name in column})
+    head = ["sandbox of", *(f"the {body['role']}" for body in worlds)]
+    return ["", *table(head, [[name, *(column.get(name) for column in columns)] for name in names])]
 
 
-def _fact(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+def _facts_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    facts = {name.replace("_", " "): _fact(value) for name, value in body["facts"].items()}
+    facts["forked"] = "from the agent's world, before the tests" if body["from_snapshot"] else None
+    if body["base_substituted"]:
+        facts["stands in for"] = _fact(body["base_substituted"]["image"])
+    return facts
+
+
+def _fact(value: Any) -> Any:
+    return "; ".join(map(str, value)) if isinstance(value, list) else value
 
 
 def _limit(limit: Mapping[str, Any]) -> list[Any]:

@@ -114,9 +114,9 @@ def _listed(names: list[Any] | None) -> str | None:
 
 def _trial(row: Row, *, modelled: bool) -> list[Any]:
     grade = row.grade if row.final else "in flight" if row.tries.attempts and row.tries.outcome is None else "not run"
-    why = row.tries.exception if row.reason in (None, row.tries.exception) else row.reason
-    if row.reason and row.tries.exception and row.reason != row.tries.exception:
-        why = f"{row.reason} ({row.tries.exception})"
+    why = row.tries.exception
+    if row.final and row.reason is not None and row.reason != why:
+        why = row.reason if why is None else f"{row.reason} ({why})"
     trial = row.trial
     cells = [grade, trial.task, *([trial.model] if modelled else []), trial.arm, trial.epoch]
-    return [*cells, row.tries.attempts, seconds(row.tries.duration_ns), why if row.tries.attempts else None, trial.id]
+    return [*cells, row.tries.attempts, seconds(row.tries.duration_ns), why, trial.id]

@@ -37,6 +37,11 @@ def rest_record(reading: Reading, *, live: bool) -> dict[str, Any]:
     }
 
 
+def live_record(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """What a live run answers, in the form of `rest_record`."""
+    return {"answers": True, "complete": answer["done"] == answer["planned"], "ended": None, **answer}
+
+
 def status_lines(run: Path, record: Mapping[str, Any]) -> list[str]:
     """The record for people."""
     grades = record["grades"]
@@ -44,12 +49,13 @@ def status_lines(run: Path, record: Mapping[str, Any]) -> list[str]:
     lines = [_head(run, record), f"done       {record['done']}/{record['planned']} · {counts}"]
     if record["superseded"] or record["replaced"]:
         lines.append(f"attempts   {record['superseded']} superseded · {record['replaced']} replaced")
-    if record["left_sec"] is not None and record["done"] < record["planned"]:
+    going = not record["paused"] and not record["draining"]
+    if going and record["left_sec"] is not None and record["done"] < record["planned"]:
         lines.append(f"time left  about {human(record['left_sec'])}, at the pace so far")
     for number, each in enumerate(record["in_flight"]):
         phase = "" if each["phase"] is None else f"  ({each['phase']})"
         lines.append(f"{'' if number else 'in flight':10} {safe(str(each['trial']))}{safe(phase)}")
-    if not record["live"] and not record.get("complete"):
+    if not record["live"] and not record["complete"]:
         lines.append(f"go on      {safe(command('proctor', 'resume', short_path(run)))}")
     return lines
 

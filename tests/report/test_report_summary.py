@@ -1,0 +1,114 @@
+"""The end of a run for people: exact denominators, bounds, disclosures, and what to type next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from journal_parts import KEY
+from proctor.core.reasons import Reason
+from proctor.report.summary import print_end
+from run_parts import Story, Try, design, make_run
+
+LOST = Try(outcome="infrastructure", exception="sandbox_lost")
+
+
+def columns(text: str, arm: str) -> list[str]:
+    """The cells of an arm's row in the table of grades."""
+    (row,) = [line for line in text.splitlines() if line.startswith(f"{arm} ") and "[" in line]
+    return row.split()
+
+
+async def test_errors_stay_in_the_denominator(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tasks = [f"t{number}" for number in range(8)]
+    tries = {(f"t{number}", "only"): (Try(reward="1"),) for number in range(2)}
+    tries |= {(f"t{number}", "only"): (Try(reward="0"),) for number in range(2, 6)}
+    tries |= {(f"t{number}", "only"): (LOST, LOST) for number in (6, 7)}
+    await make_run(tmp_path / "run", design(tasks, ("only",)), Story(tries=tries), end=1)
+    print_end(tmp_path / "run", 1, None, None)
+    out = capsys.readouterr().out
+    assert columns(out, "only") == [
+        "only",
+        "8",
+        "2",
+        "4",
+        "2",
+        "2/8",
+        "=",
+        "25.0",
+        "%",
+        "2/6",
+        "=",
+        "33.3",
+        "%",
+        "*",
+        "[2/8,",
+        "4/8]",
+    ]
+    assert "not comparable" in out
+    assert "2  sandbox_lost" in out
+    assert "tasks " not in out, "one arm is compared with nothing"
+
+
+async def test_a_whole_run_has_nothing_to_disclose(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make_run(tmp_path / "a run")
+    monkeypatch.chdir(tmp_path)
+    print_end(tmp_path / "a run", 0, None, None)
+    out = capsys.readouterr().out
+    assert "hints · main: done, and every trial is graded (exit status 0)" in out
+    assert not {"*", "superseded", "go on", "\x1b"} & set(out.split()) and "not comparable" not in out
+    assert f"proctor verify 'a run' --key {KEY.fingerprint}\n" in out
+    assert "evidence   a run\n" in out
+
+
+async def test_attempts_that_do_not_count_are_disclosed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cut = Try(outcome="interrupted", exception="interrupted")
+    late = Try(reward="1", exception="agent_timeout")
+    story = Story(tries={("alpha", "plain"): (cut, late), ("beta", "skilled"): (LOST, Try())})
+    await make_run(tmp_path / "run", design(), story)
+    print_end(tmp_path / "run", 0, None, None)
+    lines = capsys.readouterr().out.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("attempts"))
+    assert lines[at + 1].split(maxsplit=3) == ["plain", "1", "0", "1 agent_timeout, 1 interrupted"]
+    assert lines[at + 2].split(maxsplit=3) == ["skilled", "0", "1", "1 sandbox_lost"]
+
+
+async def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    await make_run(tmp_path / "run", story=Story(stop_after=1), end=130, reason="interrupted")
+    print_end(tmp_path / "run", 130, Reason.INTERRUPTED, "SIGINT")
+    out = capsys.readouterr().out
+    assert "interrupted by SIGINT (exit status 130)" in out
+    assert f"proctor resume {tmp_path / 'run'}" in out
+    assert "not_run" in out
+
+
+async def test_partial_rewards_are_averaged_over_what_was_graded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    story = Story(tries={("alpha", "only"): (Try(reward="0.5"),), ("beta", "only"): (Try(reward=None),)})
+    await make_run(tmp_path / "run", design(arms=("only",)), story, end=1)
+    print_end(tmp_path / "run", 1, None, None)
+    assert columns(capsys.readouterr().out, "only")[-2:] == ["0.500000", "*"]
+
+
+def test_evidence_that_cannot_be_read_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    print_end(tmp_path, 5, Reason.DISK_FULL, "no space")
+    out = capsys.readouterr().out
+    assert "infrastructure failed: disk_full, no space (exit status 5)" in out
+    assert "the run cannot be read" in out and f"proctor verify {tmp_path}\n" in out
+
+
+async def test_models_have_rows_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    await make_run(tmp_path / "run", design(models=("moon", "sun"), epochs=2))
+    print_end(tmp_path / "run", 0, None, None)
+    out = capsys.readouterr().out
+    assert [line.split()[:3] for line in out.splitlines() if "[4/4, 4/4]" in line] == [
+        ["moon", "plain", "4"],
+        ["moon", "skilled", "4"],
+        ["sun", "plain", "4"],
+        ["sun", "skilled", "4"],
+    ]
+    assert "sun · skilled | plain" in out and "repeats averaged" in out
