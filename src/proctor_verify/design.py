@@ -11,7 +11,7 @@ from typing import Any
 from proctor_verify import canonical
 from proctor_verify.errors import Unreadable
 
-MAX_TRIALS = 20_000_000
+MAX_TRIALS = 5_000_000
 NO_TRIAL = -1
 
 

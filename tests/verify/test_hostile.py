@@ -6,7 +6,9 @@ import json
 import os
 import random
 import socket
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -125,12 +127,46 @@ def test_a_trial_that_is_a_link_is_not_followed(run: Path, tmp_path: Path) -> No
     assert {"files.digests", "files.unlisted"} <= set(_check(run).failed())
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-@pytest.mark.parametrize("name", ["design.json", "manifests", "packs/0001.pack", "trials", "checkpoints"])
-def test_what_may_not_be_read_is_a_finding(run: Path, name: str) -> None:
-    (run / name).chmod(0)
-    assert _check(run).exit_status == 1
-    (run / name).chmod(0o700)
+@contextmanager
+def _ordinary_user() -> Iterator[None]:
+    """Not root for a while, since root reads everything."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65_534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("design.json", 1),
+        ("manifests", 1),
+        ("packs/0001.pack", 1),
+        ("trials", 1),
+        ("checkpoints", 1),
+        ("blobs", 1),
+        ("grade_summary.json", 1),
+        ("journal.jsonl", 2),
+        (".", 2),
+    ],
+)
+def test_what_may_not_be_read_is_a_finding(name: str, status: int) -> None:
+    with tempfile.TemporaryDirectory() as outside:
+        Path(outside).chmod(0o755)
+        run = full_story().write(Path(outside, "run"))
+        # Also loads what a user without rights to this interpreter could not load later.
+        assert _check(run).exit_status == 0
+        (run / name).chmod(0)
+        with _ordinary_user():
+            report = _check(run)
+        (run / name).chmod(0o700)
+    assert report.exit_status == status
+    if status == 1:
+        assert any("Permission denied" in finding.seen for result in report.results for finding in result.findings)
 
 
 def test_names_that_are_no_text(run: Path) -> None:

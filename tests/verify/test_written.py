@@ -1,0 +1,140 @@
+"""What the first program's journal writes, crashes and recoveries included, the second program finds in order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builder import canonical, drawn_blocks, make_design, sha256
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from proctor.core.ids import attempt_id, trial_folder, trial_id
+from proctor.evidence.journal import Journal
+from proctor.evidence.keys import OperatorKey
+from proctor.evidence.kinds import Kind
+from proctor.evidence.lock import Lock, opening
+from proctor.evidence.notes import VerifierKey
+from proctor.evidence.runfolder import RunFolder
+from proctor_verify import Status, verify
+
+_PRIVATE = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+KEY = OperatorKey(VerifierKey("test-operator", _PRIVATE.public_key().public_bytes_raw()), _PRIVATE)
+DESIGN = make_design(tasks=3, arms=2, epochs=1)
+RUN_ID = "r" * 26
+LARGE = bytes(range(256)) * 5000
+
+
+def _manifest(run: RunFolder) -> dict[str, str]:
+    head: dict[str, Any] = {
+        "format": 1,
+        "command": "run",
+        "requested": {},
+        "started": "2031-01-01T00:00:00.000000Z",
+        "verdict": "pending",
+        "exit_status": None,
+        "refusals": [],
+        "waivers": {"requested": [], "used": []},
+        "probes": {},
+        "design_sha256": sha256(canonical(DESIGN)),
+    }
+    return run.new_manifest(head).rewrite({**head, "verdict": "admitted"}).named()
+
+
+def _opened(run: RunFolder) -> dict[str, Any]:
+    key = {"vkey": KEY.vkey, "fingerprint": KEY.fingerprint}
+    return {"manifest": _manifest(run), "abandoned": [], "opening": opening(), "key": key}
+
+
+async def _create(path: Path) -> tuple[RunFolder, Journal]:
+    run = RunFolder(path)
+    run.create()
+    lock = Lock.acquire(run, extra={})
+    run.write_atomic("design.json", canonical(DESIGN))
+    first = {
+        **_opened(run),
+        "format": 1,
+        "run_id": RUN_ID,
+        "study": "story",
+        "stage": "main",
+        "design_sha256": sha256(canonical(DESIGN)),
+        "planned": {"trials": 6, "blocks": 3},
+    }
+    return run, await Journal.create(run, lock=lock, key=KEY, run_id=RUN_ID, first=(Kind.RUN_ADMITTED, first))
+
+
+async def _reopen(path: Path) -> tuple[RunFolder, Journal]:
+    run = RunFolder(path)
+    lock = Lock.acquire(run, extra={})
+    return run, await Journal.reopen(run, lock=lock, key=KEY, resumed_body=_opened(run))
+
+
+async def _start(run: RunFolder, journal: Journal, index: int, number: int, content: bytes) -> str:
+    """Admits an attempt that supersedes the one before, starts its agent, and leaves a file that no entry names."""
+    task, _, epoch = drawn_blocks(DESIGN)[index]
+    trial = trial_id(task, None, "arm-0", epoch)
+    attempt, folder = attempt_id(trial, number), f"trials/{trial_folder(task, None, 'arm-0', epoch)}/{number}"
+    of_block = {"block": index, "task": task, "model": None, "epoch": epoch}
+    await journal.append(Kind.BLOCK_ADMITTED, of_block)
+    before = {"supersedes": attempt_id(trial, number - 1) if number else None, "replaces": None}
+    body = {"attempt": attempt, "trial": trial, "number": number, "arm": "arm-0", "folder": folder}
+    await journal.append(Kind.ATTEMPT_ADMITTED, {**of_block, **body, **before})
+    (run.path / folder).mkdir(parents=True)
+    (run.path / folder / "stdout.log").write_bytes(content[:100])
+    facts = {
+        "attempt": attempt,
+        "agent": "nop",
+        "version": {"available": False, "value": None, "reason": "none"},
+        "settings": {},
+        "skills": [],
+        "timeout_sec": None,
+    }
+    await journal.append(Kind.AGENT_STARTED, facts, blobs={"instruction": content})
+    return attempt
+
+
+def _ended() -> dict[str, Any]:
+    totals = {"trials": 6, "finals": 0, "pass": 0, "fail": 0, "ungraded": 0}
+    return {"exit_status": 4, "reason": None, "complete": False, "totals": totals, "files": []}
+
+
+def _die(run: RunFolder, tail: bytes) -> None:
+    """Leaves the beginning of a line and of a frame, and a blob that no entry names, as a crash does."""
+    for path in (run.journal_path, sorted(run.packs.iterdir())[-1]):
+        with path.open("ab") as file:
+            file.write(tail)
+    stray = run.blobs / "00" / ("0" * 64)
+    stray.parent.mkdir(parents=True, exist_ok=True)
+    stray.write_bytes(tail)
+
+
+def _holds(run: RunFolder) -> bool:
+    report = verify(run.path, KEY.fingerprint)
+    assert [result for result in report.results if result.status in (Status.FAIL, Status.CANNOT_TELL)] == []
+    return report.exit_status == 0
+
+
+async def test_a_run_that_ended_twice(tmp_path: Path) -> None:
+    run, journal = await _create(tmp_path)
+    await journal.close(_ended())
+    assert _holds(run)
+    run, journal = await _reopen(tmp_path)
+    await journal.append(Kind.RUN_PAUSED, {})
+    await journal.close(_ended())
+    assert _holds(run)
+
+
+@pytest.mark.parametrize("tail", [b"", b"{", b"\0" * 5_000], ids=["whole", "brace", "zeros"])
+async def test_a_run_that_died_three_times(tmp_path: Path, tail: bytes) -> None:
+    run, journal = await _create(tmp_path)
+    contents = [b"Do it.\n", b"Do it at length.\n" * 60, LARGE]
+    for number, content in enumerate(contents):
+        await _start(run, journal, 0, number, content)
+        await journal.close(None)
+        open_run = verify(tmp_path, KEY.fingerprint)
+        assert set(open_run.failed()) == {"run.ended", "flight.empty"}
+        _die(run, tail)
+        run, journal = await _reopen(tmp_path)
+    await journal.close(_ended())
+    assert _holds(run)
+    assert len(list(run.packs.iterdir())) == 1 and len([p for p in run.blobs.rglob("*") if p.is_file()]) == 1
