@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from proctor.admission.facts import FolderFacts, Request
@@ -116,9 +117,7 @@ async def admit(request: Request, key: OperatorKey, *, control: str) -> Admissio
         if lock is not None:
             lock.release()
         raise
-    token = seal_admitted(
-        run_id=journal.run_id, run_dir=run.path, design_sha256=design.sha256, label=f"proctor-{journal.run_id}"
-    )
+    token = _token(run, journal.run_id, design.sha256)
     past = RunState.of(read_entries(run.journal_path, validate=False))
     return Admission(token, run, journal, gathered.ready, plan(design), gathered.kind, past)
 
@@ -199,6 +198,24 @@ def _look(run: RunFolder, resuming: bool, locked: Refusal | None) -> tuple[Folde
     complete = past.finals == plan(design).planned["trials"]
     closed = past.ended is not None and bool(past.ended["complete"])
     return FolderFacts(admitted=True, complete=complete and closed), design, past
+
+
+def token_for(run: RunFolder) -> Admitted:
+    """The token of a run that was admitted before, for what its operator does by hand (a shell in a kept world).
+
+    Raises:
+        Refusal: RUN_NOT_FOUND, or the evidence cannot be read.
+    """
+    if not run.is_admitted():
+        raise Refusal(Reason.RUN_NOT_FOUND, "no admitted run is in this folder", path=str(run.path))
+    first = RunState.of(islice(read_entries(run.journal_path, validate=False), 1)).admitted
+    if first is None:
+        raise Refusal(Reason.EVIDENCE_UNREADABLE, "the journal has no first entry", path=str(run.path))
+    return _token(run, str(first["run_id"]), str(first["design_sha256"]))
+
+
+def _token(run: RunFolder, run_id: str, design_sha256: str) -> Admitted:
+    return seal_admitted(run_id=run_id, run_dir=run.path, design_sha256=design_sha256, label=f"proctor-{run_id}")
 
 
 def read_design(run: RunFolder) -> Design:

@@ -5,6 +5,7 @@ Nothing here decides. A problem that is met is a fact for a guard, and what depe
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 from collections.abc import Mapping
@@ -32,6 +33,7 @@ from proctor.study import (
     load_study,
     single_task_study,
 )
+from proctor.study.schema import TasksTable
 from proctor.tasks.discover import discover
 from proctor.tasks.harbor import read_task
 from proctor.tasks.plan import TaskPlan, environment_plan, obstacles
@@ -96,7 +98,7 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
         facts = replace(facts, **_changes(frozen, design))
         agents = _agents(design, loaded.folder, found)
         selected = {task.name: tasks[task.name] for task in design.tasks}
-        plans = _plans(design, selected, loaded.folder, available, found)
+        plans = _plans(design, selected, loaded.folder, available, found) if available.available else {}
         ready = Ready(design, loaded.folder.absolute(), selected, plans, agents, _hidden(request, loaded), request.keep)
         if len(plans) == len(selected) * len(design.arms):
             probes["tasks"] = ready.tasks_record()
@@ -137,16 +139,16 @@ def _tasks(loaded: LoadedStudy, stage: str, found: _Found) -> dict[str, Task]:
     file = loaded.file
     if file is None or file.tasks.path is None:
         return {}
+    table, own = file.tasks, file.stages.get(stage)
     tasks: list[Task] = []
     for candidate in discover([loaded.folder / file.tasks.path]):
-        if candidate.refusal is not None:
-            found.tasks.append(candidate.refusal)
-            continue
         try:
+            if candidate.refusal is not None:
+                raise candidate.refusal
             tasks.append(read_task(candidate.path))
         except Refusal as refusal:
-            found.tasks.append(refusal)
-    table, own = file.tasks, file.stages.get(stage)
+            if _may_be_meant(candidate.path.name, table):
+                found.tasks.append(refusal)
     try:
         chosen = select(tasks, include=table.include, ids=table.ids, where=table.where, slice_=table.slice)
     except Refusal as refusal:
@@ -156,6 +158,13 @@ def _tasks(loaded: LoadedStudy, stage: str, found: _Found) -> dict[str, Task]:
         chosen = select(chosen, include=own.include or ("*",), where=own.where)
     found.tasks.extend(duplicates(chosen))
     return {task.name: task for task in chosen}
+
+
+def _may_be_meant(name: str, table: TasksTable) -> bool:
+    """Whether the selection means a folder that could not be read, which has no other name than the folder's."""
+    if table.ids is not None and name not in table.ids:
+        return False
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in table.include)
 
 
 def _freeze(
@@ -249,7 +258,7 @@ def _hidden(request: Request, loaded: LoadedStudy) -> tuple[Path, ...]:
 
 
 def _components(available: Availability) -> tuple[Component, ...]:
-    bwrap = available.facts.get("bwrap")
+    bwrap = available.facts.get("bwrap_version")
     return (Component("bubblewrap", bwrap, (0, 11), (1,)),) if isinstance(bwrap, str) else ()
 
 

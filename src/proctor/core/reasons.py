@@ -189,6 +189,7 @@ class Reason(Enum):
     SANDBOX_LOST = Words(
         Family.SANDBOX, "A sandbox ended on its own while it was in use.", "Look at the host's memory and its log."
     )
+    WORLD_GONE = Words(Family.SANDBOX, "The world of an attempt is gone.", "Run with --keep to keep worlds.")
     CAPTURE_FAILED = Words(
         Family.SANDBOX, "A world could not be captured or restored.", "Read the message; nothing partial was kept."
     )

@@ -170,8 +170,8 @@ class Attempt:
                 worlds.note(self.record, "verifier", world, plan, from_snapshot=before is not None)
                 yield world
         finally:
-            if before is not None and not job.keep:
-                tools.kind.release(before, tools.admitted)
+            if before is not None:
+                worlds.let_go(job, before, tools)
 
     async def verify(self, world: Sandbox) -> None:
         """Bring the tests in, run them where the agent cannot act, and read the verdict from a cleared path."""

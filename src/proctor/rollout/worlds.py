@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pathspec import PathSpec
 
 from proctor.agents.base import SkillPack, Turn
+from proctor.core.canonical import encode
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.strictjson import loads
 from proctor.evidence.kinds import Kind
+from proctor.evidence.runfolder import RunFolder
 from proctor.rollout.job import Artifact, Command, Healthcheck, Job, World
 from proctor.rollout.record import Record
 from proctor.sandbox.base import Ended, Exec, Network, PutItem, Sandbox, SandboxSpec, Snapshot
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+KEPT = "kept.json"
 LOGS = ("/logs/verifier", "/logs/agent", "/logs/artifacts")
 OPEN = 0o777
 # what an agent may leave for people; a flood is cut, and said
@@ -82,13 +86,48 @@ def _spec(job: Job, plan: World, role: str, network: Network, tools: Tools) -> S
 
 def scratch(job: Job, tools: Tools) -> Path:
     """Where an attempt's layers lie while it lives: short, since mount options are."""
-    return tools.run.scratch / f"{job.trial[:8]}-{job.number}"
+    return scratch_of(tools.run, job.trial, job.number)
+
+
+def scratch_of(run: RunFolder, trial: str, number: int) -> Path:
+    """The same, by names."""
+    return run.scratch / f"{trial[:8]}-{number}"
 
 
 def clear_scratch(job: Job, tools: Tools) -> None:
     """Remove the attempt's scratch folder, unless it is kept."""
     if not job.keep:
         shutil.rmtree(scratch(job, tools), ignore_errors=True)
+
+
+def let_go(job: Job, snapshot: Snapshot, tools: Tools) -> None:
+    """Remove a captured world, or leave it for `proctor shell` with a note of how to fork it."""
+    if not job.keep:
+        tools.kind.release(snapshot, tools.admitted)
+        return
+    tools.kind.keep(snapshot)
+    (scratch(job, tools) / KEPT).write_bytes(
+        encode(
+            {
+                "kind": snapshot.kind,
+                "root": None if snapshot.root is None else str(snapshot.root),
+                "layers": [str(layer) for layer in snapshot.layers],
+                "facts": dict(snapshot.facts),
+                "env": dict(job.world.env),
+            }
+        )
+    )
+
+
+def kept(attempt_scratch: Path) -> tuple[Snapshot, dict[str, str]] | None:
+    """The world that an attempt kept, and its environment; None where it kept none."""
+    path = attempt_scratch / KEPT
+    if not path.is_file():
+        return None
+    said = loads(path.read_bytes(), path=str(path))
+    root = None if said["root"] is None else Path(said["root"])
+    layers = tuple(Path(layer) for layer in said["layers"])
+    return Snapshot(said["kind"], root, layers, said["facts"]), said["env"]
 
 
 def note(record: Record, role: str, world: Sandbox, plan: World, *, from_snapshot: bool) -> None:

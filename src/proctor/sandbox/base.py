@@ -234,6 +234,14 @@ class SandboxKind(Protocol):
         """Remove the layers of a captured world."""
         ...
 
+    def keep(self, snapshot: Snapshot) -> None:
+        """Leave a captured world where it lies after the run: `prune` passes it over."""
+        ...
+
+    def enter(self, scratch: Path) -> tuple[str, ...] | None:
+        """A host command that opens an operator's shell in the world that runs below `scratch`; None: none does."""
+        ...
+
     def prune(self, scratch_root: Path, admitted: Admitted) -> list[str]:
         """Remove what dead runs left below `scratch_root` (processes, mounts, cgroups, layers); returns what."""
         ...

@@ -32,6 +32,13 @@ from proctor.sandbox.namespace.sandbox import Built, NamespaceSandbox
 
 _START_SEC = 60.0
 _PROBE_SEC = 20.0
+_SHELL = (
+    "HOME=/root",
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "TERM=xterm",
+    "/bin/sh",
+    "-i",
+)
 _NETWORKS = frozenset({Network.NONE, Network.GATEWAY_ONLY, Network.PUBLIC})
 
 
@@ -110,6 +117,19 @@ class NamespaceKind:
         """Remove what dead runs left below `scratch_root`: control groups with what is in them, and layers."""
         return marker.prune(scratch_root)
 
+    def keep(self, snapshot: Snapshot) -> None:
+        """Leave a captured world where it lies: `prune` passes it over, `release` still removes it."""
+        marker.keep(Path(snapshot.facts["home"]))
+
+    def enter(self, scratch: Path) -> tuple[str, ...] | None:
+        """A host command that opens a shell in the world that runs below `scratch`; None where none does."""
+        pid = marker.live_init(scratch)
+        if pid is None:
+            return None
+        own = () if os.geteuid() == 0 else ("--preserve-credentials",)
+        spaces = ("--user", "--mount", "--pid", "--net", "--ipc", "--uts", "--root", "--wd")
+        return ("nsenter", "--target", str(pid), *spaces, *own, "--", "/usr/bin/env", "-i", *_SHELL)
+
     def _look(self, deadline_sec: float) -> Found:
         with self._lock:
             if self._found is None:
@@ -185,6 +205,7 @@ class NamespaceKind:
                 raise Refusal(
                     Reason.SANDBOX_START_FAILED, f"a sandbox could not be started: {answer['text']}", observed=answer
                 )
+            marker.note_init(home.path, answer["pid"])
             built = Built(
                 kind=self.name,
                 spec=spec,

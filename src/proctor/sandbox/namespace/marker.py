@@ -31,6 +31,27 @@ def write(folder: Path, label: str, groups: Sequence[Path]) -> None:
     (folder / _NAME).write_text(json.dumps(said), encoding="utf-8")
 
 
+def note_init(folder: Path, pid: int) -> None:
+    """Say in the marker of a world which process is its PID 1. Raises OSError."""
+    path = folder / _NAME
+    said = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**said, "init": pid, "init_started": _started(pid)}), encoding="utf-8")
+
+
+def live_init(scratch: Path) -> int | None:
+    """PID 1 of a world that runs now below `scratch`, as the host counts, or None."""
+    for _, said in _markers(scratch, _DEPTH):
+        pid = said.get("init")
+        if type(pid) is int and said.get("boot") == _boot() and said.get("init_started") == _started(pid) is not None:
+            return pid
+    return None
+
+
+def keep(folder: Path) -> None:
+    """Take a world's folder out of what `prune` removes: somebody asked to keep it."""
+    (folder / _NAME).unlink(missing_ok=True)
+
+
 def prune(scratch_root: Path) -> list[str]:
     """Remove the folders and groups of dead runs below `scratch_root`; the paths that were removed."""
     removed: list[str] = []

@@ -14,6 +14,7 @@ from pathlib import Path
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Tier
+from proctor.sandbox.namespace import layers
 from proctor.sandbox.namespace.command import HOSTNAME
 
 _FOLDERS = (
@@ -198,7 +199,10 @@ def _give_over(layer: Path, below: str, names: Iterable[str]) -> None:
 
 def _hide(layer: Path, below: Path, hidden: Sequence[Path]) -> None:
     """Lay a whiteout over each hidden path below: inside there is nothing at all at its place."""
-    for path in {place for given in hidden for place in (given, given.resolve())}:
+    places = {place for given in hidden for place in (given, given.resolve())}
+    for path in places:
+        if not places.isdisjoint(path.parents):
+            continue  # what it lies in is hidden already
         if path == below or not path.is_relative_to(below):
             if below.is_relative_to(path) and below.parent == Path("/"):
                 raise Refusal(Reason.PATH_UNSAFE, "a folder that the sandbox shows is to be hidden", path=str(path))
@@ -213,6 +217,7 @@ def _hide(layer: Path, below: Path, hidden: Sequence[Path]) -> None:
                 _folder(at, stat.S_IMODE(info.st_mode))
                 if os.geteuid() == 0:
                     os.chown(at, info.st_uid, info.st_gid)
+        layers.remove(layer.joinpath(*parts))
         os.mknod(layer.joinpath(*parts), stat.S_IFCHR, os.makedev(0, 0))
 
 
