@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -61,3 +62,21 @@ async def bench(kind: NamespaceKind, admitted: Admitted, tmp_path: Path) -> Asyn
     yield made
     for world in made.worlds:
         await world.stop()
+
+
+def make_root(root: Path) -> Path:
+    """A root file system of sh, cat, ls and rm with the libraries that they name."""
+    for name in ("usr/bin", "usr/lib", "usr/lib64", "etc"):
+        (root / name).mkdir(parents=True)
+    for name in ("bin", "lib", "lib64"):
+        (root / name).symlink_to(f"usr/{name}")
+    (root / "etc/passwd").write_text("root:x:0:0::/root:/bin/sh\n")
+    for program in ("sh", "cat", "ls", "rm"):
+        source = Path(f"/bin/{program}").resolve()
+        listed = subprocess.run(["ldd", str(source)], capture_output=True, text=True, check=True).stdout
+        named = [Path(word) for word in listed.split() if word.startswith("/")]
+        for path, target in [(source, root / "usr/bin" / program), *((path, root / str(path)[1:]) for path in named)]:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())
+            target.chmod(0o755)
+    return root

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from namespace_bench import Bench, admitted, bench, kind
 
-import proctor
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Limits
@@ -62,7 +61,7 @@ async def until(what: str, done: Callable[[], object]) -> None:
 
 async def test_a_killed_runner_leaves_no_process_and_prune_finds_the_rest(bench: Bench, tmp_path: Path) -> None:
     assert sleepers() == []
-    environment = os.environ | {"PYTHONPATH": str(Path(proctor.__file__).parent.parent)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     runner = await asyncio.create_subprocess_exec(sys.executable, "-c", RUNNER, str(tmp_path), env=environment)
     out = tmp_path / "out"
     await until("the command begins", lambda: out.exists() and out.read_text() == "begun\n" and len(sleepers()) >= 4)

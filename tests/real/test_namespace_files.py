@@ -168,8 +168,8 @@ async def test_special_files_are_never_opened(bench: Bench, tmp_path: Path) -> N
     world = await bench.start()
     await bench.run(
         world,
-        "mkdir /logs; mkfifo /logs/pipe; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"/logs/sock\")';"
-        " echo good > /logs/file",
+        "mkdir /logs; mkfifo /logs/pipe; "
+        " python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"/logs/sock\")'; echo good > /logs/file",
     )
     found = {one.path: one.skipped for one in await fetch(world, tmp_path / "got", "/logs", "/dev/zero")}
     assert found == {

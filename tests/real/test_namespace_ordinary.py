@@ -26,9 +26,11 @@ def interpreter() -> str | None:
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     candidates = [str(Path(sys.executable).resolve()), shutil.which(version, path="/usr/local/bin:/usr/bin")]
     for candidate in filter(None, candidates):
-        tried = subprocess.run([candidate, "-c", ""], user=NOBODY, group=NOBODY, extra_groups=[], check=False)
-        if tried.returncode == 0:
-            return candidate
+        try:
+            subprocess.run([candidate, "-c", ""], user=NOBODY, group=NOBODY, extra_groups=[], check=True)
+        except (OSError, subprocess.CalledProcessError):
+            continue
+        return candidate
     return None
 
 
@@ -36,10 +38,7 @@ def interpreter() -> str | None:
 def python() -> str:
     if os.geteuid() != 0:
         pytest.skip("only root can become another user; the other files ran as an ordinary one already")
-    try:
-        found = interpreter()
-    except PermissionError:
-        found = None
+    found = interpreter()
     if found is None:
         pytest.skip("no Python of this version that another user can run")
     return found

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
-from namespace_bench import Bench, admitted, bench, kind
+from namespace_bench import Bench, admitted, bench, kind, make_root
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -233,15 +231,11 @@ async def test_ordinary_programs_run(bench: Bench) -> None:
 
 
 async def test_a_given_root_is_the_world(bench: Bench, tmp_path: Path) -> None:
-    root = tmp_path / "root"
-    for name in ("usr/bin", "usr/lib", "etc", "var", "opt/tool"):
-        (root / name).mkdir(parents=True)
+    root = await asyncio.to_thread(make_root, tmp_path / "root")
+    (root / "opt/tool").mkdir(parents=True)
     (root / "opt/tool/data").write_text("of the root")
     (root / "secret").mkdir()
     (root / "secret/key").write_text("hidden")
-    for name in ("bin", "lib", "lib64"):
-        (root / name).symlink_to(f"usr/{name}" if name != "lib64" else "usr/lib64")
-    await asyncio.to_thread(_fill_root, root)
     world = await bench.start(root=root, hidden=(root / "secret",))
     _, said = await bench.run(
         world, "cat /opt/tool/data; echo; echo x > /opt/tool/new; echo y > /new; ls /secret; ls /usr/share", user="0"
@@ -249,20 +243,6 @@ async def test_a_given_root_is_the_world(bench: Bench, tmp_path: Path) -> None:
     assert said.startswith("of the root\n") and "hidden" not in said
     assert not (root / "opt/tool/new").exists() and not (root / "new").exists()
     assert world.facts["root"] == str(root)
-
-
-def _fill_root(root: Path) -> None:
-    """dash, cat and ls with the libraries that they name."""
-    for program in ("sh", "cat", "ls"):
-        source = Path(shutil.which(program) or "").resolve()
-        shutil.copy(source, root / "usr/bin" / program)
-        listed = subprocess.run(["ldd", str(source)], capture_output=True, text=True, check=True).stdout
-        for word in listed.split():
-            if word.startswith("/"):
-                target = root / word.lstrip("/")
-                real = root / "usr" / word.lstrip("/") if not word.startswith("/usr") else target
-                real.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(word, real)
 
 
 async def test_a_root_without_a_shell_is_refused(bench: Bench, tmp_path: Path) -> None:

@@ -1,0 +1,92 @@
+"""Machines that lack something: overlays that do not stack, namespaces that are forbidden. Needs root to make them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from namespace_bench import Bench, admitted, bench, kind, make_root
+
+from proctor.sandbox.base import PutItem
+
+__all__ = ["admitted", "bench", "kind"]
+pytestmark = [pytest.mark.real, pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount and to forbid")]
+
+
+@pytest.fixture
+def small_root(tmp_path: Path) -> Path:
+    """A root file system of few programs: a copy of the whole host would take minutes."""
+    root = make_root(tmp_path / "root")
+    (root / "secret").mkdir()
+    (root / "secret/key").write_text("hidden")
+    return root
+
+
+@pytest.fixture
+def on_overlay(tmp_path: Path) -> Iterator[Path]:
+    """A folder that lies on an overlay, as everything does in a container."""
+    for name in ("l", "u", "w", "m"):
+        (tmp_path / name).mkdir()
+    options = f"lowerdir={tmp_path}/l,upperdir={tmp_path}/u,workdir={tmp_path}/w"
+    done = subprocess.run(
+        ["mount", "-t", "overlay", "overlay", "-o", options, str(tmp_path / "m")], capture_output=True, check=False
+    )
+    if done.returncode != 0:
+        pytest.skip("no overlay can be mounted here")
+    yield tmp_path / "m"
+    subprocess.run(["umount", "-l", str(tmp_path / "m")], check=True)
+
+
+async def test_where_overlays_do_not_stack_worlds_are_copies_and_say_so(
+    bench: Bench, small_root: Path, on_overlay: Path
+) -> None:
+    bench.scratch = on_overlay / "scratch"
+    world = await bench.start(root=small_root, hidden=(small_root / "secret",))
+    assert world.facts["files"] == "copied"
+    await world.put([PutItem("/data/f", content=b"put")])
+    _, said = await bench.run(world, "cat /data/f; echo; ls /secret; echo new > /etc/new; rm /usr/bin/ls")
+    assert said.startswith("put\n") and "hidden" not in said
+    assert (small_root / "usr/bin/ls").exists() and not (small_root / "etc/new").exists()
+    snapshot = await world.capture()
+    forks = await asyncio.gather(*(bench.kind.fork(snapshot, bench.spec(), bench.admitted) for _ in range(2)))
+    bench.worlds.extend(forks)
+    await bench.run(forks[0], "echo changed > /etc/new")
+    _, said = await bench.run(forks[1], "cat /data/f /etc/new; ls /")
+    assert (said.startswith("putnew\n") and "'ls'" in said) or "not found" in said
+    for fork in forks:
+        await fork.stop()
+    bench.kind.release(snapshot, bench.admitted)
+    assert bench.left() == []
+
+
+FORBIDDEN = """
+import json, sys
+from proctor.core.tokens import seal_probe
+from proctor.sandbox.namespace.kind import NamespaceKind
+seen = NamespaceKind().probe(seal_probe(20))
+print(json.dumps([seen.available, [refusal.as_record() for refusal in seen.refusals]]))
+"""
+
+
+async def test_forbidden_user_namespaces_are_a_typed_refusal_with_its_fix(tmp_path: Path) -> None:
+    script = tmp_path / "forbidden.py"
+    script.write_text(FORBIDDEN)
+    # In a user namespace of its own the limit can be set to zero without touching the machine's.
+    command = f"echo 0 > /proc/sys/user/max_user_namespaces && exec {sys.executable} {script}"
+    process = await asyncio.create_subprocess_exec(
+        *("unshare", "--user", "--map-root-user", "sh", "-c", command),
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    said, _ = await process.communicate()
+    assert process.returncode == 0
+    available, refusals = json.loads(said)
+    assert not available
+    assert [refusal["reason"] for refusal in refusals] == ["user_namespaces_forbidden"]
+    assert "user.max_user_namespaces" in refusals[0]["remedy"]
