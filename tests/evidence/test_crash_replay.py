@@ -128,11 +128,11 @@ def _crash_and_check(recorded: Recorded, cut: int, choose: Callable[[int], int])
         _check_after_reopening(Path(target) / "run", _acknowledged(log))
 
 
-def _crash_twice_and_check(recorded: Recorded, cut: int, choose: Callable[[int], int], *, again: int | None) -> int:
-    """The mending itself dies after its operation `again`; returns how many it takes."""
+def _crash_twice_and_check(recorded: Recorded, cut: int, *, again: int | None, choose: Callable[[int], int]) -> int:
+    """Half of what is unsynced is lost, then the mending dies after `again` operations; returns how many it has."""
     log = recorded.log[:cut]
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
-        _materialise(replay(log), recorded.root, Path(first), choose)
+        _materialise(replay(log), recorded.root, Path(first), lambda most: (most + 1) // 2)
         if not RunFolder(Path(first) / "run").is_admitted():
             return 0
         before = World.standing(Path(first))
@@ -216,8 +216,7 @@ def test_mending_may_die_at_every_point(recorded: Recorded) -> None:
     for name in ("0001.pack", "journal.jsonl"):
         appends = [at for at, step in enumerate(recorded.log) if step[0] == "append" and step[1].name == name]
         cut = appends[-1] + 1
-        halves = [lambda most: (most + 1) // 2, lambda most: most]
-        for choose in halves:
-            operations = _crash_twice_and_check(recorded, cut, choose, again=None)
-            for again in range(operations):
-                _crash_twice_and_check(recorded, cut, choose, again=again)
+        operations = _crash_twice_and_check(recorded, cut, again=None, choose=lambda most: most)
+        for again in range(operations):
+            for choose in (lambda most: 0, lambda most: most):
+                _crash_twice_and_check(recorded, cut, again=again, choose=choose)

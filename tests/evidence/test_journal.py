@@ -6,6 +6,7 @@ import asyncio
 import errno
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -465,3 +466,18 @@ async def test_attempts_that_ended_are_not_ended_again_after_a_failure(tmp_path:
     await journal.close(ended())
     kinds = [e.kind for e in read_entries(run.journal_path)]
     assert kinds.count(Kind.ATTEMPT_ENDED) == 1
+
+
+async def test_a_failed_journal_that_lost_a_durable_line_is_not_written_to(tmp_path: Path) -> None:
+    disk = FailingDisk()
+    run, journal = await create(tmp_path, disk=disk)
+    await journal.append(Kind.RUN_PAUSED, {})
+    disk.fail_after = 0
+    with pytest.raises(Refusal):
+        await journal.append(Kind.RUN_UNPAUSED, {})
+    disk.fail_after = None
+    os.truncate(run.journal_path, run.journal_path.read_bytes().index(b'"kind":"run.paused"'))
+    with pytest.raises(Refusal) as refused:
+        await journal.close(ended())
+    assert refused.value.reason is Reason.EVIDENCE_DAMAGED
+    assert b"run.ended" not in run.journal_path.read_bytes()

@@ -344,6 +344,11 @@ def _swap_checkpoints(run: RunFolder) -> str:
     return "checkpoints/000000000001.note"
 
 
+def _rename_last_checkpoint(run: RunFolder) -> str:
+    max(run.checkpoints.iterdir()).replace(run.checkpoints / "000000000005.note")
+    return "checkpoints/000000000005.note"
+
+
 def _cut_pack(run: RunFolder) -> str:
     os.truncate(run.packs / "0001.pack", 2)
     return "packs/0001.pack"
@@ -369,6 +374,7 @@ def _remove_blob(run: RunFolder) -> str:
         _remove_checkpoint,
         _garble_checkpoint,
         _swap_checkpoints,
+        _rename_last_checkpoint,
         _cut_pack,
         _remove_pack,
         _remove_blob,

@@ -34,7 +34,7 @@ def create(run: RunFolder, key: OperatorKey, run_id: str, stamps: Stamps, first:
     reserve.hold(run)
     run.disk.put(run.journal_path, line + b"\n")
     chain.advance(line)
-    writer = Writer(run, Signer(run, key, run_id), chain, Packs(run, 0, 0), last_mono=first.mono)
+    writer = Writer(run, Signer(run, key, run_id), chain, Packs(run, 0, 0))
     writer.checkpoint(stamps)
     return writer
 
@@ -57,7 +57,7 @@ def reopen(run: RunFolder, key: OperatorKey, stamps: Stamps, resumed_body: Mappi
         entries.append((Kind.RUN_RECOVERED, {"quarantined": quarantined, "lost": list(found.open)}))
     entries += recovery.last_words(run, found, "lost", Reason.LOST)
     entries += [(Kind.CHECKPOINT_MADE, body) for body in found.unnamed]
-    writer = _writer(run, Signer(run, key, found.run_id), found, 0)
+    writer = _writer(run, Signer(run, key, found.run_id), found)
     _commit(writer, [stamps.draft(kind, body) for kind, body in entries])
     return writer
 
@@ -95,7 +95,7 @@ def finish_after(run: RunFolder, writer: Writer, stamps: Stamps, reason: Reason,
         return
     entries = [*recovery.last_words(run, found, "interrupted", reason)]
     entries += [(Kind.CHECKPOINT_MADE, body) for body in found.unnamed]
-    last = _writer(run, writer.signer, found, writer.last_mono)
+    last = _writer(run, writer.signer, found)
     try:
         _commit(last, [*(stamps.draft(kind, body) for kind, body in entries), ended])
         last.finish()
@@ -103,8 +103,8 @@ def finish_after(run: RunFolder, writer: Writer, stamps: Stamps, reason: Reason,
         last.close()
 
 
-def _writer(run: RunFolder, signer: Signer, found: Scan, last_mono: int) -> Writer:
-    return Writer(run, signer, found.chain, Packs(run, *found.last_pack()), last_mono=last_mono)
+def _writer(run: RunFolder, signer: Signer, found: Scan) -> Writer:
+    return Writer(run, signer, found.chain, Packs(run, *found.last_pack()))
 
 
 def _commit(writer: Writer, drafts: list[Draft]) -> None:

@@ -77,13 +77,13 @@ class Stamps:
 class Writer:
     """The end of a journal and its packs; for one thread at a time."""
 
-    def __init__(self, run: RunFolder, signer: Signer, chain: Chain, packs: Packs, *, last_mono: int = 0) -> None:
+    def __init__(self, run: RunFolder, signer: Signer, chain: Chain, packs: Packs) -> None:
         """Opens the journal, which must end with the last line of `chain`. Raises OSError."""
         self.signer = signer
         self._chain = chain
         self._packs = packs
         self._journal = run.disk.open_append(run.journal_path)
-        self.last_mono = last_mono
+        self._last_mono = 0
         self._uncovered = 0
         self._uncovered_since = 0
         self.durable = Durable(chain.size, self._journal.size, chain.head)
@@ -101,7 +101,7 @@ class Writer:
         if lines:
             self._flush(lines)
             if self._uncovered == 0:
-                self._uncovered_since = self.last_mono
+                self._uncovered_since = self._last_mono
             self._uncovered += len(lines)
         return outcomes
 
@@ -142,12 +142,12 @@ class Writer:
             fields = sorted({**draft.fields, **refs}.items())
             body = b"{" + b",".join(encode(name) + b":" + value for name, value in fields) + b"}"
         # Checkpoints are stamped while drafts wait; within an opening `mono` must not fall.
-        mono = max(draft.mono, self.last_mono)
+        mono = max(draft.mono, self._last_mono)
         line = make_line(self._chain, draft.time, mono, draft.kind, body)
         if staged is not None:
             self._packs.take(staged)
         self._chain.advance(line)
-        self.last_mono = mono
+        self._last_mono = mono
         return line
 
     def _flush(self, lines: list[bytes]) -> None:
