@@ -1,8 +1,8 @@
 """How fast runs are re-checked, and in how much memory: `python bench/verify.py [--entries N] [--files N]`.
 
-Builds a run of N entries in a temporary folder and verifies it in a process of its own. The reference, in the same
-run: SHA-256 and `json.loads` of the same lines, which is the least that any reader of a journal does. Bytes a trial are the growth of the peak between a
-run of a tenth of the size and this one; in it is the design, which is read whole.
+Builds a run of N entries in a temporary folder and verifies it in a process of its own. The reference, in
+the same run: SHA-256 and `json.loads` of the same lines, the least that any reader of a journal does. Bytes a trial
+are the growth of the peak between a run of a tenth of the size and this one; the design, read whole, is in it.
 """
 
 from __future__ import annotations

@@ -82,4 +82,4 @@ class Check:
             return Result(self.id, Status.CANNOT_TELL, self._doubt)
         if not self.looked:
             return Result(self.id, Status.NOT_APPLICABLE, f"no {self.noun}")
-        return Result(self.id, Status.PASS, f"{self.looked:,} {self.noun}")
+        return Result(self.id, Status.PASS, f"{self.noun}: {self.looked:,}")

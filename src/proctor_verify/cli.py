@@ -16,7 +16,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="proctor_verify",
         description="Re-check a run from its evidence alone.",
-        epilog="exit status: 0 all hold, 1 something fails (with --key: or cannot be told), 2 could not read",
+        epilog="exit status: 0 all hold; 1 something fails or cannot be told; 2 could not read. "
+        "Without --key nobody can tell who signed: that alone is a warning.",
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("run", nargs="?", metavar="RUN", help="the run folder")
