@@ -1,0 +1,42 @@
+"""Help is quick and complete: every command has its words, and nothing heavy is imported to print them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from proctor.cli.main import COMMANDS, cli
+
+SRC = Path(__file__).resolve().parents[2] / "src"
+HEAVY = {"pydantic", "cryptography", "rich", "orjson", "asyncio", "aiohttp", "docker", "numpy", "yaml", "proctor.study"}
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "shell"])
+def test_every_command_explains_itself(proctor, name: str) -> None:
+    said = proctor(name, "--help")
+    assert said.status == 0 and said.out.startswith(f"Usage: proctor {name} ")
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None and command.help
+    for parameter in command.params:
+        assert not isinstance(parameter, click.Option) or parameter.help, parameter.name
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["--version"], *([name, "--help"] for name in ("results", "show", "logs", "status", "new"))]
+)
+def test_help_imports_nothing_heavy(words: list[str]) -> None:
+    program = "import sys\nfrom proctor.cli.main import main\ntry:\n    main()\nfinally:\n    print(*sys.modules)"
+    told = subprocess.run(
+        [sys.executable, "-c", program, *words],
+        env={**os.environ, "PYTHONPATH": str(SRC)},
+        capture_output=True,
+        check=True,
+        timeout=60,
+        text=True,
+    )
+    assert HEAVY & set(told.stdout.splitlines()[-1].split()) == set()
