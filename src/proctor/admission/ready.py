@@ -9,6 +9,7 @@ from typing import Any
 
 from proctor.agents.base import Agent
 from proctor.study.design import Design
+from proctor.tasks.environment_plan import EnvironmentPlan
 from proctor.tasks.plan import TaskPlan
 from proctor.tasks.task import Task
 
@@ -34,10 +35,15 @@ class Ready:
         return {
             name: {
                 "sha256": self.tasks[name].digest,
-                "base_substituted": plan.main.base_substituted and dict(plan.main.base_substituted),
+                "base_substituted": _substituted(plan.main),
+                "verifier_base_substituted": plan.verifier and _substituted(plan.verifier),
                 "unknown_keys": [key.name for key in self.tasks[name].unknown_keys],
                 "notes": [*self.tasks[name].notes, *self.tasks[name].migrated, *plan.notes],
                 "host_variables": list(plan.host_variables),
             }
             for name, plan in sorted(first.items())
         }
+
+
+def _substituted(plan: EnvironmentPlan) -> dict[str, Any] | None:
+    return None if plan.base_substituted is None else dict(plan.base_substituted)

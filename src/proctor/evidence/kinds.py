@@ -105,7 +105,7 @@ class Kind(Enum):
             "from_snapshot": "whether it was forked from the attempt's own pre-verify world",
             "facts": "kind, tier, root, network and what is not isolated, as read back",
             "limits": "[{name, wanted?, enforced?, how?, why_not?}]",
-            "base_substituted?": "{image, root, explicit, skipped, notes} where another root stands in for the image",
+            "base_substituted?": "{image, root, explicit, skipped_installs, version_notes, ignored_lines}: what stands in for the image",
         },
     )
     ATTEMPT_BOUNDARY = KindDoc(
