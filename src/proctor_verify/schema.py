@@ -17,7 +17,7 @@ class Shape(NamedTuple):
 
 
 def _matches(pattern: str, words: str) -> Shape:
-    fullmatch = re.compile(pattern).fullmatch
+    fullmatch = re.compile(pattern, re.ASCII).fullmatch
     return Shape(words, lambda v: type(v) is str and fullmatch(v) is not None)
 
 
@@ -60,7 +60,10 @@ TRIAL = _matches(r"[0-9a-f]{16}", "a trial id")
 ATTEMPT = _matches(r"[0-9a-f]{16}/(?:0|[1-9][0-9]{0,8})", "an attempt id")
 GRADE = _one_of("pass", "fail", "ungraded")
 ASSURANCE = _one_of("isolated", "shared", "live")
-TIME = _matches(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", "a UTC time with 6 decimals and Z")
+TIME = _matches(
+    r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z",
+    "a UTC time with 6 decimals and Z",
+)
 
 _FILE_REF = _record(path=TEXT, sha256=SHA256)
 _SIZED_FILE = _record(path=TEXT, sha256=SHA256, size=COUNT)

@@ -323,6 +323,20 @@ def test_rewards_of_any_size(tmp_path: Path, reward: float) -> None:
     _check(story.write(tmp_path))
 
 
+@pytest.mark.parametrize("digits", ["9" * 9, "9" * 5_000])
+def test_numbers_beyond_all_bounds_in_names(tmp_path: Path, digits: str) -> None:
+    story = full_story()
+    story.find("run.resumed").body["manifest"] = {"path": f"manifests/{digits}.json", "sha256": "0" * 64}
+    story.find("agent.started").body["instruction"]["pack"] = f"{digits}.pack"
+    assert {"manifests.bound", "packs.frames"} <= set(_check(story.write(tmp_path)).failed())
+
+
+def test_a_rule_that_is_slow_to_match(tmp_path: Path) -> None:
+    story = full_story()
+    story.design["grading"]["solved"] = "x" + " " * 100_000
+    assert _check(story.write(tmp_path)).exit_status == 0
+
+
 def test_many_files_and_blobs_named_in_one_entry(tmp_path: Path) -> None:
     story = full_story()
     files = story.find("attempt.files").body

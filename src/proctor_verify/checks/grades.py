@@ -14,6 +14,7 @@ from proctor_verify.journal import Entry
 from proctor_verify.run import OpenAttempt, Run
 
 MAX_REWARD_FILE = 64 << 10
+MAX_RULE = 1_000
 _RULE = re.compile(r"\s*(?P<key>[^<>=\s](?:[^<>=]*[^<>=\s])?)\s*(?P<op>>=|==|>)\s*(?P<threshold>\S+)\s*")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
 _HOLDS: Mapping[str, Callable[[float, float], bool]] = {">=": operator.ge, ">": operator.gt, "==": operator.eq}
@@ -30,7 +31,8 @@ class Rule(NamedTuple):
     @classmethod
     def read(cls, text: str | None) -> Rule | None:
         """The design's rule, or None where it is not one over rewards."""
-        found = _RULE.fullmatch(text) if text is not None else None
+        # Longer than any rule, and the pattern takes the square of its length.
+        found = _RULE.fullmatch(text) if text is not None and len(text) <= MAX_RULE else None
         if found is None or not _DECIMAL.fullmatch(found["threshold"]):
             return None
         return cls(found["key"], found["op"], float(found["threshold"]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from itertools import pairwise
 from typing import Any
 
 from proctor_verify.check import Check
@@ -28,7 +29,7 @@ FIELDS = frozenset(
         "design_sha256",
     }
 )
-_NAME = re.compile(r"[0-9]{4,}\.json")
+_NAME = re.compile(r"[0-9]{4,9}\.json")
 _OPENING = ("run.admitted", "run.resumed")
 
 
@@ -61,6 +62,12 @@ def is_manifest_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
+def is_manifest_path(path: str) -> bool:
+    """Whether this is where a manifest stands."""
+    folder, _, name = path.partition("/")
+    return folder == "manifests" and is_manifest_name(name)
+
+
 def manifest_names(run: Run) -> list[str]:
     """The names of manifests that stand, sorted; empty where there is no such folder."""
     try:
@@ -83,7 +90,7 @@ class Bound(Check):
         for named in (entry.body["manifest"], *entry.body["abandoned"]):
             self.looked += 1
             path = named["path"]
-            if path in self._named or not _NAME.fullmatch(path.removeprefix("manifests/")):
+            if path in self._named or not is_manifest_path(path):
                 self.fail_at(entry, f"names {path}, which is no manifest's path or named before")
                 continue
             self._named.add(path)
@@ -112,13 +119,13 @@ class Unbound(Check):
 
     def finish(self) -> None:
         standing = manifest_names(self.run)
-        numbers = {int(name.partition(".")[0]) for name in standing}
-        named = {path.removeprefix("manifests/") for path in self._named}
-        numbers |= {int(name.partition(".")[0]) for name in named if _NAME.fullmatch(name)}
+        named = {path.removeprefix("manifests/") for path in self._named if path.startswith("manifests/")}
+        numbers = {int(name.partition(".")[0]) for name in [*standing, *named] if is_manifest_name(name)}
         self.looked = len(numbers)
-        gaps = sorted(set(range(1, max(numbers, default=0) + 1)) - numbers) if len(numbers) < 10_000 else []
-        for gap in gaps[:100]:
-            self.fail(f"manifests/{gap:04d}.json", "is missing: the record of an invocation is gone")
+        for before, after in pairwise([0, *sorted(numbers)]):
+            if after > before + 1:
+                missing = f"{after - before - 1} before {after:04d}.json"
+                self.fail("manifests", f"{missing} are missing: the record of an invocation is gone")
         for name in standing:
             if name not in named:
                 self._judge(f"manifests/{name}")

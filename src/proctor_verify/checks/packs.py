@@ -20,7 +20,7 @@ _REMEMBERED = 4096
 _GZIP_HEADER = re.compile(rb"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00[\x03\xff]")
 _GZIP_TRAILER = 8
 _GZIP_SMALLEST = 10 + 1 + _GZIP_TRAILER
-_PACK = re.compile(r"[0-9]{4,}\.pack")
+_PACK = re.compile(r"[0-9]{4,9}\.pack")
 
 
 def _inflate(stored: bytes, size: int) -> bytes | None:
