@@ -6,6 +6,7 @@ function of the machine, the tier and what is hidden, so it is no part of captur
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import threading
@@ -29,12 +30,26 @@ def places() -> list[Path]:
     return [place for place in (Path("/dev/shm"), Path(tempfile.gettempdir())) if place.is_dir()]
 
 
+def prune_bases() -> list[str]:
+    """Remove bases of processes that were killed; the paths that were removed. Those of other users stay."""
+    removed: list[str] = []
+    for place in places():
+        for folder in place.glob(f"{PREFIX}*"):
+            try:
+                if folder.lstat().st_uid == os.geteuid():
+                    removed += marker.prune(folder)
+            except FileNotFoundError:
+                continue  # its process ended meanwhile, or another removes it too
+    return removed
+
+
 class Bases:
     """The bases of one process, and with them the empty folders that layers are bound on and the holder program."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._made: dict[tuple[Tier, Path | None, tuple[Path, ...]], Path] = {}
+        prune_bases()
         self.folder = _new_folder()
         weakref.finalize(self, layers.remove, self.folder)
         (self.folder / "x").mkdir()

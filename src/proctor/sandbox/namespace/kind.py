@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import secrets
+import tempfile
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +25,7 @@ from proctor.sandbox.base import (
     Tier,
 )
 from proctor.sandbox.namespace import cgroups, layers, limits, marker, skeleton
-from proctor.sandbox.namespace.bases import Bases
+from proctor.sandbox.namespace.bases import Bases, prune_bases
 from proctor.sandbox.namespace.building import Plan, prepare
 from proctor.sandbox.namespace.channel import Channel, finish, launch
 from proctor.sandbox.namespace.command import covered, words
@@ -115,7 +117,7 @@ class NamespaceKind:
 
     def prune(self, scratch_root: Path, admitted: Admitted) -> list[str]:
         """Remove what dead runs left below `scratch_root`: control groups with what is in them, and layers."""
-        return marker.prune(scratch_root)
+        return [*marker.prune(scratch_root), *prune_bases()]
 
     def keep(self, snapshot: Snapshot) -> None:
         """Leave a captured world where it lies: `prune` passes it over, `release` still removes it."""
@@ -135,6 +137,7 @@ class NamespaceKind:
             if self._found is None:
                 self._bases = self._bases or Bases()
                 self._found = look(self._launched(), self._bases, deadline_sec)
+                self._overlay_on[Path(tempfile.gettempdir()).stat().st_dev] = self._found.overlay
             return self._found
 
     def _launched(self) -> Channel:
@@ -225,7 +228,8 @@ class NamespaceKind:
         except BaseException as fault:
             await finish(_undo(home, group, keeper))
             if isinstance(fault, OSError):
-                raise Refusal(Reason.SANDBOX_START_FAILED, f"a sandbox could not be made: {fault}") from fault
+                reason = Reason.DISK_FULL if fault.errno == errno.ENOSPC else Reason.SANDBOX_START_FAILED
+                raise Refusal(reason, f"a sandbox could not be made: {fault}") from fault
             raise
 
 
@@ -258,7 +262,7 @@ def _resolvers() -> bytes:
 def _facts(spec: SandboxSpec, found: Found, root: Path | None, copied: bool, captured: int) -> dict[str, Any]:
     not_isolated = []
     if spec.network is Network.PUBLIC:
-        not_isolated.append("network: the host's own, with what listens there")
+        not_isolated.append("network: the host's own, with what listens there and its abstract sockets")
     if found.tier is Tier.PRIVILEGED:
         not_isolated.append("user ids: the same numbers inside and outside, without powers outside")
     return {

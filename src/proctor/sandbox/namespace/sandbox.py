@@ -72,10 +72,13 @@ class NamespaceSandbox:
         """Run a command inside; nothing of it is left after this returns or raises.
 
         Raises:
-            Refusal: SANDBOX_LOST when the world ended; DISK_FULL when its output cannot be kept.
+            Refusal: SANDBOX_LOST when the world ended; DISK_FULL when its output cannot be kept;
+                SANDBOX_START_FAILED while the world is frozen.
         """
         if not command.argv:
             raise Refusal(Reason.SANDBOX_START_FAILED, "a command has no words")
+        if self._frozen:
+            raise Refusal(Reason.SANDBOX_START_FAILED, "the sandbox is frozen", remedy="Thaw it first.")
         group = self._built.group
         async with self._turn:
             before = group.hits() if group else {}
@@ -249,8 +252,8 @@ class NamespaceSandbox:
             rlimits["fsize"] = (most, most)
         return {
             "op": "exec",
-            "argv": list(command.argv),
-            "env": {**self._built.spec.env, **command.env},
+            "argv": [str(word) for word in command.argv],
+            "env": {str(name): str(text) for name, text in {**self._built.spec.env, **command.env}.items()},
             "cwd": command.cwd,
             "user": command.user,
             "stdin": command.stdin,

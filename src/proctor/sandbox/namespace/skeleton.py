@@ -201,7 +201,7 @@ def _hide(layer: Path, below: Path, hidden: Sequence[Path]) -> None:
     """Lay a whiteout over each hidden path below: inside there is nothing at all at its place."""
     places = {place for given in hidden for place in (given, given.resolve())}
     for path in places:
-        if not places.isdisjoint(path.parents):
+        if any(parent in places and below in parent.parents for parent in path.parents):
             continue  # what it lies in is hidden already
         if path == below or not path.is_relative_to(below):
             if below.is_relative_to(path) and below.parent == Path("/"):

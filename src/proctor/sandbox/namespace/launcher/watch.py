@@ -99,7 +99,7 @@ class Watch:
 
     def __init__(self, memory: int | None, storage: int | None, uppers: tuple[int, ...]) -> None:
         self._memory, self._storage, self._uppers = memory, storage, uppers
-        self._next_walk = 0.0
+        self._next_walk = self._soonest_walk = 0.0
         self._free_at_walk = 0
         self._used = 0
 
@@ -122,9 +122,11 @@ class Watch:
         found = os.fstatvfs(self._uppers[0])
         free = found.f_bavail * found.f_frsize
         lost = self._free_at_walk - free
-        if now >= self._next_walk or lost > ((self._storage or 0) - self._used) // 2:
+        hurry = lost > ((self._storage or 0) - self._used) // 2 and now >= self._soonest_walk
+        if hurry or now >= self._next_walk:
             self._used = sum(tree_bytes(top) for top in self._uppers)
             self._free_at_walk = free
-            spent = time.monotonic() - now
-            self._next_walk = now + max(0.2, spent * 20)
+            ended = time.monotonic()
+            self._soonest_walk = ended + 2 * (ended - now)
+            self._next_walk = ended + max(0.2, 20 * (ended - now))
         return self._used

@@ -15,6 +15,8 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+from proctor.sandbox.namespace.launcher import linux
+
 Message = dict[str, Any]
 HEADER = struct.Struct("!Q")
 
@@ -74,7 +76,9 @@ def serve(sock: socket.socket, handle: Callable[[Message, socket.socket], None],
         data, fds, _, _ = socket.recv_fds(sock, 1, 1)
         if not data:
             return
+        parent = os.getpid()
         if os.fork() == 0:
+            linux.die_with_parent(parent)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             sock.close()
             with socket.socket(fileno=fds[0]) as peer:

@@ -49,18 +49,20 @@ def keep(request: dict[str, Any], peer: socket.socket) -> None:
     `layers` (each bound at `base/l/<index>`), `many_users`, `share_net`, `uppers` (paths). The answer: `{"pid": …}`,
     or `{"failed": stage, "errno": …, "text": …}`.
     """
-    linux.die_with_parent(os.getppid())
     try:
         bwrap, pid, _hold = _start(request)
+        pidfd = os.pidfd_open(pid)
+        uppers = tuple(os.open(path, os.O_PATH | os.O_DIRECTORY) for path in request["uppers"])
     except _Failed as failed:
         wire.send(peer, {"failed": failed.stage, "errno": failed.number, "text": failed.text})
+        return
+    except OSError as fault:  # what has started ends with this process
+        wire.send(peer, {"failed": "keeper", "errno": fault.errno, "text": str(fault)})
         return
     kinds = linux.CLONE_NEWUSER | linux.CLONE_NEWNS | linux.CLONE_NEWPID | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
     kinds |= linux.CLONE_NEWCGROUP
     if not request["share_net"]:
         kinds |= linux.CLONE_NEWNET
-    uppers = tuple(os.open(path, os.O_PATH | os.O_DIRECTORY) for path in request["uppers"])
-    pidfd = os.pidfd_open(pid)
     world = World(pidfd, kinds, request["many_users"], uppers)
     wire.send(peer, {"pid": pid})
     wire.serve(peer, lambda message, socket_: _handle(message, socket_, world), until=pidfd)
@@ -69,7 +71,6 @@ def keep(request: dict[str, Any], peer: socket.socket) -> None:
 
 
 def _handle(message: wire.Message, peer: socket.socket, world: World) -> None:
-    linux.die_with_parent(os.getppid())
     match message["op"]:
         case "exec":
             run.supervise(message, peer, world)

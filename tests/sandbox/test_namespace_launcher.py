@@ -1,0 +1,110 @@
+"""The small parts below the launcher: its frames, the holder, users, and a launcher that lives and dies."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.sandbox.namespace.channel import finish, launch
+from proctor.sandbox.namespace.launcher import confine, holder, wire
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63)
+    | st.binary()
+    | st.text(st.characters())
+    | st.binary().map(lambda raw: raw.decode("utf-8", "surrogateescape")),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+
+
+@given(st.dictionaries(st.text(), values))
+def test_frames_carry_any_value_and_any_name(message: wire.Message) -> None:
+    frame = wire.pack(message)
+    assert wire.HEADER.unpack(frame[: wire.HEADER.size])[0] == len(frame) - wire.HEADER.size
+    assert wire.unpack(frame[wire.HEADER.size :]) == message
+
+
+def test_the_holder_says_one_byte_and_ends_with_its_input(tmp_path: Path) -> None:
+    program = tmp_path / "h"
+    program.write_bytes(holder.image())
+    program.chmod(0o755)
+    with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdin is not None
+        assert process.stdout.read() == b"\x01"  # and its end: the holder keeps no descriptor but the first
+        process.stdin.write(b"anything")
+        process.stdin.flush()
+        assert process.poll() is None
+        process.stdin.close()
+        assert process.wait(10) == 0
+
+
+@pytest.mark.parametrize("machine", holder.machines())
+def test_the_holder_is_a_small_static_program(machine: str) -> None:
+    image = holder.image(machine)
+    assert image[:5] == b"\x7fELF\x02" and len(image) < 300
+
+
+def test_users_are_found_by_name_and_number() -> None:
+    assert confine.find_user(None) == confine.find_user("root") == confine.find_user("0")
+    assert confine.find_user(None)[:3] == ("root", 0, 0)
+    nameless = confine.find_user("54321")
+    assert (nameless.uid, nameless.gid, nameless.home) == (54321, 0, "/")
+    assert confine.find_user("54321:77").groups == (77,)
+
+
+@pytest.mark.parametrize("wanted", ["no-such-user", "-1", "4294967295", "root:no-such-group", "١", "0x0", " "])
+def test_users_that_are_none_are_refused(wanted: str) -> None:
+    with pytest.raises(confine.StartError):
+        confine.find_user(wanted)
+
+
+async def test_a_launcher_that_ended_is_a_typed_refusal() -> None:
+    launcher = launch()
+    assert launcher.alive
+    await launcher.close()
+    with pytest.raises(Refusal) as refused:
+        await launcher.call({"op": "probe", "many_users": False}, 5)
+    assert refused.value.reason is Reason.SANDBOX_LOST
+
+
+async def test_a_request_answers_or_says_that_it_was_lost() -> None:
+    launcher = launch()
+    answer = await launcher.call({"op": "probe", "many_users": False}, 20)
+    assert set(answer) == {"stage", "errno"}
+    with pytest.raises(Refusal) as refused:
+        await launcher.call({"op": "probe", "many_users": False}, 0.0)
+    assert refused.value.reason is Reason.SANDBOX_LOST
+    assert launcher.alive
+    await launcher.close()
+
+
+async def test_clean_up_is_finished_before_a_cancellation_is_raised() -> None:
+    begun, may_end, done = asyncio.Event(), asyncio.Event(), []
+
+    async def work() -> str:
+        begun.set()
+        await may_end.wait()
+        done.append(True)
+        return "result"
+
+    task = asyncio.ensure_future(finish(work()))
+    await begun.wait()
+    for _ in range(3):
+        task.cancel()
+        await asyncio.sleep(0)
+    assert not task.done()
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert done == [True]
+    assert await finish(work()) == "result"
