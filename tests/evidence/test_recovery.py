@@ -154,13 +154,14 @@ async def test_ends_of_packs_and_blobs_that_no_entry_names_are_set_aside(tmp_pat
     unnamed.parent.mkdir()
     unnamed.write_bytes(b"blob")
     (run.blobs / "ab" / ".draft").write_bytes(b"half")
+    os.mkfifo(run.packs / "0004.pack")
     entries = await _reopened(tmp_path)
     recovered = next(entry for entry in entries if entry.kind is Kind.RUN_RECOVERED)
     sizes = {item["source"]: item["size"] for item in recovered.body["quarantined"]}
     blob = f"blobs/ab/{unnamed.name}"
     assert sizes == {"packs/0001.pack": 5, "packs/0002.pack": 5, "packs/0003.pack": 0, blob: 4}
     assert (run.packs / "0001.pack").read_bytes() == b"small"
-    assert sorted(path.name for path in run.packs.iterdir()) == ["0001.pack"]
+    assert sorted(path.name for path in run.packs.iterdir()) == ["0001.pack", "0004.pack"]
     assert list((run.blobs / "ab").iterdir()) == []
     assert (tmp_path / "quarantine/0001" / blob).read_bytes() == b"blob"
     contents = [read_blob(run, e.body["instruction"]) for e in entries if e.kind is Kind.AGENT_STARTED]
@@ -385,6 +386,17 @@ async def test_files_that_do_not_fit_the_journal_refuse(tmp_path: Path, damage: 
     where = damage(run)
     refusal = await _refused(tmp_path)
     assert (refusal.reason, refusal.path) == (Reason.EVIDENCE_DAMAGED, where)
+
+
+@pytest.mark.parametrize("name", ["journal.jsonl", "checkpoints/000000000001.note"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("elsewhere")])
+async def test_what_is_no_regular_file_is_not_opened(tmp_path: Path, name: str, make: Callable[[Path], None]) -> None:
+    await _some_run(tmp_path)
+    (tmp_path / name).replace(tmp_path / "elsewhere")
+    make(tmp_path / name)
+    with pytest.raises(Refusal) as refused:
+        await reopen(tmp_path)
+    assert refused.value.reason in (Reason.RUN_NOT_FOUND, Reason.EVIDENCE_UNREADABLE)
 
 
 async def test_a_journal_without_a_whole_line_refuses(tmp_path: Path) -> None:

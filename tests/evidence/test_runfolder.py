@@ -78,6 +78,12 @@ def test_a_folder_that_cannot_be_made_refuses(tmp_path: Path, name: str) -> None
     assert refused.value.reason is Reason.OUT_UNUSABLE
 
 
+def test_a_folder_that_cannot_be_looked_into_refuses(tmp_path: Path) -> None:
+    with pytest.raises(Refusal) as refused:
+        RunFolder(tmp_path / ("n" * 300)).is_admitted()
+    assert refused.value.reason is Reason.OUT_UNUSABLE
+
+
 def test_a_small_file_is_replaced_whole(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     run.write_atomic("deep/er/file.json", b"old")
@@ -145,6 +151,8 @@ def test_other_names_are_no_manifests(tmp_path: Path) -> None:
     for name in ("1.json", ".0002.json.abc", "0002.json.bak", "abcd.json"):
         (run.manifests_dir / name).write_bytes(b"{}")
     (run.manifests_dir / "0003.json").mkdir()
+    (run.manifests_dir / "0004.json").symlink_to("0001.json")
+    os.mkfifo(run.manifests_dir / "0005.json")
     assert [manifest.file.path for manifest in run.manifests()] == ["manifests/0001.json"]
 
 

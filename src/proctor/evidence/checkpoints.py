@@ -8,6 +8,7 @@ from typing import Any
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence import notes
+from proctor.evidence.disk import open_regular
 from proctor.evidence.entries import Chain, damaged
 from proctor.evidence.keys import OperatorKey
 from proctor.evidence.runfolder import FileRef, RunFolder
@@ -56,7 +57,7 @@ def standing(run: RunFolder) -> dict[int, dict[str, Any]]:
             continue
         relative = run.relative(path)
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 data = file.read(notes.MAX_NOTE_BYTES + 1)
         except OSError as error:
             reason = Reason.EVIDENCE_UNREADABLE

@@ -8,12 +8,14 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import stat
+from io import BufferedReader
 from pathlib import Path
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 
-_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_MODE = 0o644
 
@@ -156,7 +158,21 @@ class Disk:
             pass
 
 
+def open_regular(path: Path) -> BufferedReader:
+    """Open a file to read, unless it is a link or special: a pipe would wait for a writer. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file")
+    return os.fdopen(descriptor, "rb")
+
+
+def is_regular(path: Path) -> bool:
+    """Whether it is a file, and neither a link nor special. Raises OSError."""
+    return stat.S_ISREG(path.lstat().st_mode)
+
+
 def write_refusal(error: OSError, path: str) -> Refusal:
     """What a failed write means: `disk_full` or `write_failed`."""
-    reason = Reason.DISK_FULL if error.errno in _NO_SPACE else Reason.WRITE_FAILED
+    reason = Reason.DISK_FULL if error.errno in NO_SPACE else Reason.WRITE_FAILED
     return Refusal(reason, f"evidence could not be written: {error.strerror or error}", path=path)

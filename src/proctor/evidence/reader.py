@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.evidence.disk import open_regular
 from proctor.evidence.entries import JOURNAL, MAX_LINE_BYTES, Chain, Entry, damaged, parse_line
 from proctor.evidence.packs import Blob
 from proctor.evidence.runfolder import RunFolder
@@ -42,7 +43,7 @@ def read_entries(path: Path, *, validate: bool = True) -> Iterator[Entry]:
     """
     chain = Chain() if validate else None
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             for number, line in enumerate(read_lines(file), start=1):
                 yield parse_line(line, number, chain=chain)
                 if chain is not None:
@@ -66,7 +67,7 @@ def read_blob(run: RunFolder, ref: Blob | dict[str, Any]) -> bytes:
     if blob is None or blob.size > MAX_BLOB_BYTES or blob.length > blob.size:
         raise damaged("this is no blob reference", JOURNAL, observed=repr(ref)[:200])
     try:
-        with (run.path / blob.path).open("rb") as file:
+        with open_regular(run.path / blob.path) as file:
             file.seek(blob.offset)
             stored = file.read(blob.length if blob.pack is not None else blob.size)
     except OSError as error:

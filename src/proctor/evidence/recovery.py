@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from proctor.core.canonical import encode
 from proctor.core.reasons import Reason
-from proctor.evidence.disk import Disk
+from proctor.evidence.disk import Disk, is_regular, open_regular
 from proctor.evidence.kinds import Kind
 from proctor.evidence.runfolder import RunFolder
 from proctor.evidence.scan import OpenAttempt, Scan
@@ -60,11 +59,11 @@ def _leftovers(run: RunFolder, found: Scan) -> Iterator[tuple[Path, int]]:
         yield run.journal_path, found.offset
     for pack in _listed(run.packs):
         keep = found.packs.get(pack.name, 0)
-        if pack.is_file() and not pack.name.startswith(".") and (pack.stat().st_size > keep or keep == 0):
+        if is_regular(pack) and not pack.name.startswith(".") and (pack.stat().st_size > keep or keep == 0):
             yield pack, keep
     for folder in _listed(run.blobs):
         for blob in _listed(folder):
-            if blob.is_file() and run.relative(blob) not in found.blobs:
+            if is_regular(blob) and run.relative(blob) not in found.blobs:
                 yield blob, 0
 
 
@@ -79,7 +78,7 @@ def _copy_end(disk: Disk, source: Path, start: int, target: Path) -> None:
     disk.make_dirs(target.parent)
     copy = disk.open_append(target, new=True)
     try:
-        with source.open("rb") as file:
+        with open_regular(source) as file:
             file.seek(start)
             while chunk := file.read(_CHUNK):
                 copy.append(chunk)
@@ -99,7 +98,7 @@ def _cut(disk: Disk, path: Path, keep: int) -> None:
 
 def _quarantined(run: RunFolder) -> Iterator[dict[str, Any]]:
     for numbered in _listed(run.quarantine):
-        for path in sorted(p for p in numbered.rglob("*") if p.is_file()):
+        for path in sorted(p for p in numbered.rglob("*") if is_regular(p)):
             digest, size = _digest(path)
             source = path.relative_to(numbered).as_posix()
             yield {"path": run.relative(path), "sha256": digest, "size": size, "source": source}
@@ -112,7 +111,7 @@ def _files(folder: Path, known: OpenAttempt) -> Iterator[dict[str, Any]]:
         for name in sorted(files):
             path = Path(directory, name)
             relative = path.relative_to(folder).as_posix()
-            if relative in known.files or not stat.S_ISREG(path.lstat().st_mode) or not _is_text(relative):
+            if relative in known.files or not is_regular(path) or not _is_text(relative):
                 continue
             digest, size = _digest(path)
             yield {"path": relative, "sha256": digest, "size": size}
@@ -133,8 +132,7 @@ def _groups(files: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 
 
 def _digest(path: Path) -> tuple[str, int]:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
+    with open_regular(path) as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return digest, file.tell()
 

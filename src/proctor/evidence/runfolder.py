@@ -13,7 +13,7 @@ from proctor.core import strictjson
 from proctor.core.canonical import encode
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.evidence.disk import Disk, write_refusal
+from proctor.evidence.disk import Disk, is_regular, open_regular, write_refusal
 
 MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 
@@ -93,8 +93,16 @@ class RunFolder:
             raise refusal from error
 
     def is_admitted(self) -> bool:
-        """Whether a run was admitted here: the journal is put in place whole, with its entry 0."""
-        return self.journal_path.is_file()
+        """Whether a run was admitted here: the journal is put in place whole, with its entry 0.
+
+        Raises:
+            Refusal: `out_unusable` where that cannot be seen.
+        """
+        try:
+            return self.journal_path.is_file()
+        except OSError as error:
+            message = f"the run folder cannot be looked into: {error.strerror or error}"
+            raise Refusal(Reason.OUT_UNUSABLE, message, path=str(self.path)) from error
 
     def write_atomic(self, relative: str, data: bytes) -> FileRef:
         """Make or replace a small file, whole or not at all, durably, with its folders. Blocks for some fsyncs.
@@ -142,21 +150,20 @@ class RunFolder:
             Refusal: `evidence_unreadable` where the system does not let one be read.
         """
         found = []
-        for path in self._manifest_paths():
-            relative = self.relative(path)
-            try:
-                with path.open("rb") as file:
+        try:
+            for path in self._manifest_paths():
+                with open_regular(path) as file:
                     data = file.read(MAX_MANIFEST_BYTES + 1)
-            except OSError as error:
-                reason = Reason.EVIDENCE_UNREADABLE
-                raise Refusal(reason, f"a manifest cannot be read: {error.strerror}", path=relative) from error
-            found.append(Manifest(FileRef.of(relative, data), _manifest_body(data)))
+                found.append(Manifest(FileRef.of(self.relative(path), data), _manifest_body(data)))
+        except OSError as error:
+            message = f"the manifests cannot be read: {error.strerror or error}"
+            raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path=self.relative(self.manifests_dir)) from error
         return found
 
     def _manifest_paths(self) -> list[Path]:
         if not self.manifests_dir.is_dir():
             return []
-        found = [path for path in self.manifests_dir.iterdir() if _MANIFEST.fullmatch(path.name) and path.is_file()]
+        found = [path for path in self.manifests_dir.iterdir() if _MANIFEST.fullmatch(path.name) and is_regular(path)]
         return sorted(found, key=lambda path: int(path.stem))
 
 

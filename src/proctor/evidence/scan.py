@@ -14,6 +14,7 @@ from typing import Any
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence import checkpoints
+from proctor.evidence.disk import open_regular
 from proctor.evidence.entries import BLOB_FIELDS, JOURNAL, Chain, Entry, damaged, parse_line
 from proctor.evidence.kinds import FORMAT, Kind
 from proctor.evidence.packs import Blob
@@ -66,11 +67,11 @@ def scan(run: RunFolder) -> Scan:
     Raises:
         Refusal: `evidence_damaged` names the line or file; `run_not_found`, `format_unknown`, `evidence_unreadable`.
     """
-    if not run.journal_path.is_file():
-        raise Refusal(Reason.RUN_NOT_FOUND, "there is no journal", path=str(run.path))
     found = Scan()
-    standing = checkpoints.standing(run)
     try:
+        if not run.journal_path.is_file():
+            raise Refusal(Reason.RUN_NOT_FOUND, "there is no journal", path=str(run.path))
+        standing = checkpoints.standing(run)
         size = run.journal_path.stat().st_size
         _read(run.journal_path, found, standing)
         found.torn = size - found.offset
@@ -84,7 +85,7 @@ def scan(run: RunFolder) -> Scan:
 
 def _read(path: Path, found: Scan, standing: dict[int, dict[str, Any]]) -> None:
     chain = found.chain
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         for number, line in enumerate(read_lines(file), start=1):
             try:
                 entry = parse_line(line, number, chain=chain)
@@ -104,7 +105,7 @@ def _read(path: Path, found: Scan, standing: dict[int, dict[str, Any]]) -> None:
 
 def _is_torn(path: Path, start: int) -> bool:
     """Whether all from `start` on is a group of lines of which some blocks never reached the disk."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         file.seek(start)
         rest = file.read(_MAX_TORN_GROUP + 1)
     if len(rest) > _MAX_TORN_GROUP or b"\x00" not in rest.partition(b"\n")[0]:
