@@ -87,6 +87,7 @@ def _record(told: AttemptTold, tests: Any) -> dict[str, Any]:
 
 def _print_trial(folder: RunFolder, row: Row, attempts: list[AttemptTold], tests: list[Any]) -> None:
     from proctor.report.attempt import attempt_lines
+    from proctor.report.reading import understood
     from proctor.report.text import safe, short_path
     from proctor.report.trial import label
 
@@ -98,7 +99,9 @@ def _print_trial(folder: RunFolder, row: Row, attempts: list[AttemptTold], tests
     for told, each in zip(attempts, tests, strict=True):
         click.echo("")
         click.secho(f"attempt {told.attempt.partition('/')[2]}", bold=True)
-        for line in attempt_lines(told, each):
+        with understood(told.attempt):
+            lines = attempt_lines(told, each)
+        for line in lines:
             click.echo(line)
 
 

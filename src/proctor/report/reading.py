@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +12,14 @@ from proctor.core.ids import attempt_id, trial_folder
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.strictjson import loads
-from proctor.evidence.entries import Entry, damaged
+from proctor.evidence.entries import JOURNAL, Entry, damaged
 from proctor.evidence.fold import SUPERSEDED, Cell, RunState
-from proctor.evidence.kinds import Kind
+from proctor.evidence.kinds import FORMAT, Kind
 from proctor.evidence.reader import read_entries
 from proctor.evidence.runfolder import RunFolder
 from proctor.grading.grade import GradeState
 from proctor.grading.summary import Final, PlannedTrial, summarize
+from proctor.report.shapes import check_shape
 from proctor.study import Design, Plan, Trial, plan
 
 MAX_DESIGN_BYTES = 256 * 2**20
@@ -122,13 +124,14 @@ def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], 
     state = RunState({trial.id: Cell(trial.model, trial.arm) for trial in trials})
     tries: dict[str, Tries] = {}
     for entry in read_entries(run.journal_path, validate=validate):
-        state.apply(entry.kind, entry.body)
-        try:
-            _follow(tries, entry.kind, entry.body)
+        kind = _known(entry)
+        with understood(f"{JOURNAL}:{entry.seq + 1}"):
+            check_shape(kind, entry.body)
+        state.apply(kind, entry.body)
+        with understood(f"{JOURNAL}:{entry.seq + 1}"):
+            _follow(tries, kind, entry.body)
             if watch is not None:
                 watch(entry)
-        except (KeyError, TypeError, ValueError, AttributeError) as fault:
-            raise damaged(f"an entry cannot be understood: {fault!r}", f"journal.jsonl:{state.entries}") from fault
     said = (state.admitted or {}).get("design_sha256")
     if said != design.sha256:
         raise damaged("the design is not the one that was admitted", "design.json", design.sha256, said)
@@ -153,7 +156,33 @@ def read_design(run: RunFolder) -> Design:
     return design
 
 
-def _follow(tries: dict[str, Tries], kind: Kind | str, body: Mapping[str, Any]) -> None:
+@contextmanager
+def understood(where: str) -> Iterator[None]:
+    """For code that takes bodies of entries apart: a body that is not as its kind's is damaged evidence.
+
+    Raises:
+        Refusal: `evidence_damaged`, in place of what Python says of a value of another type.
+    """
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as fault:
+        raise damaged(f"an entry's body cannot be understood: {fault!r}", where) from fault
+
+
+def _known(entry: Entry) -> Kind:
+    newer = entry.kind is Kind.RUN_ADMITTED and entry.body["format"] != FORMAT
+    if newer or not isinstance(entry.kind, Kind):
+        raise Refusal(
+            Reason.FORMAT_UNKNOWN,
+            "the journal is in a format, or has a kind of entry, that this version does not know",
+            path=f"{JOURNAL}:{entry.seq + 1}",
+            observed=entry.body["format"] if newer else entry.kind,
+            required=FORMAT if newer else None,
+        )
+    return entry.kind
+
+
+def _follow(tries: dict[str, Tries], kind: Kind, body: Mapping[str, Any]) -> None:
     if kind is Kind.ATTEMPT_ADMITTED:
         own_folder = trial_folder(body["task"], body["model"], body["arm"], body["epoch"])
         if body["folder"] != f"trials/{own_folder}/{body['number']}":

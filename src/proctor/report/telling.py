@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from proctor.core.reasons import Reason
-from proctor.evidence.entries import Entry
+from proctor.evidence.entries import JOURNAL, Entry
 from proctor.evidence.kinds import Kind
 from proctor.report.attempt import how_ended
+from proctor.report.reading import understood
 from proctor.report.summary import ending
 from proctor.report.text import safe, seconds
 
@@ -20,8 +21,14 @@ class Teller:
         self._labels: dict[str, str] = {}
 
     def line(self, entry: Entry) -> str:
-        """`time  what`, on one line."""
-        what = self._what(entry.kind, entry.body) if isinstance(entry.kind, Kind) else f"{entry.kind} (not known here)"
+        """`time  what`, on one line.
+
+        Raises:
+            Refusal: `evidence_damaged` where a body is not its kind's.
+        """
+        with understood(f"{JOURNAL}:{entry.seq + 1}"):
+            kind = entry.kind
+            what = self._what(kind, entry.body) if isinstance(kind, Kind) else f"{kind} (not known here)"
         return f"{entry.time.partition('.')[0]}Z  {safe(what)}"
 
     def _what(self, kind: Kind, body: Mapping[str, Any]) -> str:

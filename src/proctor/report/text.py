@@ -78,8 +78,10 @@ def amount(size: int | float) -> str:
 
 def short_path(path: Path) -> str:
     """Relative to the current folder where it lies below it."""
-    whole = path.absolute()
-    here = Path.cwd()
+    try:
+        whole, here = path.absolute(), Path.cwd()
+    except FileNotFoundError:
+        return str(path)  # the current folder is gone
     return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(whole)
 
 

@@ -21,7 +21,7 @@ from proctor.evidence.kinds import Kind
 from proctor.evidence.lock import read_lock
 from proctor.evidence.reader import read_entries
 from proctor.evidence.runfolder import RunFolder
-from proctor.report.reading import Reading
+from proctor.report.reading import Reading, understood
 from proctor.report.tailing import inside
 from proctor.report.testfile import tests_of
 from proctor.rollout.derived import attempt_record
@@ -79,7 +79,9 @@ def rebuild(reading: Reading) -> Iterator[Rebuilt]:
     opened: dict[str, _Open] = {}
     for entry in read_entries(run.journal_path, validate=False):
         if isinstance(entry.kind, Kind) and isinstance(entry.body.get("attempt"), str):
-            yield from _attempt(run, opened, entry.kind, entry)
+            with understood(entry.body["attempt"]):
+                rebuilt = list(_attempt(run, opened, entry.kind, entry))
+            yield from rebuilt
 
 
 def _attempt(run: RunFolder, opened: dict[str, _Open], kind: Kind, entry: Entry) -> Iterator[Rebuilt]:

@@ -1,0 +1,56 @@
+"""Types of the values in entries' bodies that readers rely on: names alone are checked where a line is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from proctor.evidence.kinds import Kind
+from proctor.grading.grade import GradeState
+
+_TOTALS = ("trials", "finals", "pass", "fail", "ungraded")
+
+
+def check_shape(kind: Kind, body: Mapping[str, Any]) -> None:
+    """Check the values that are used of such an entry.
+
+    Raises:
+        TypeError, KeyError, ValueError: one is not of its type, is not there, or is no word of its vocabulary.
+    """
+    match kind:
+        case Kind.RUN_ADMITTED | Kind.RUN_RESUMED:
+            opening = body["opening"]
+            _are(str, opening["host"], opening["version"], body["manifest"]["path"], body["key"]["fingerprint"])
+            _are(int, opening["pid"])
+        case Kind.RUN_ENDED:
+            _are(int, body["exit_status"], *(body["totals"][name] for name in _TOTALS))
+            _text_or_none(body["reason"])
+            for file in _are(list, body["files"]):
+                _are(str, file["path"], file["sha256"])
+        case Kind.RUN_DRAINING:
+            _are(str, body["cause"])
+        case Kind.ATTEMPT_GRADED:
+            if body["tests"] is not None:
+                _are(int, *body["tests"].values())
+        case Kind.ATTEMPT_ENDED:
+            _are(str, body["outcome"])
+            _text_or_none(body["exception"])
+            _are(int, *body["timing"].values())
+        case Kind.TRIAL_FINAL:
+            GradeState(body["grade"])
+            _text_or_none(body["reason"])
+            if body["reward"] is not None and type(body["reward"]) is not float:
+                _are(int, body["reward"])
+
+
+def _are(wanted: type, *values: Any) -> Any:
+    """The first of the values, all of which are of exactly that type; a bool is no int."""
+    for value in values:
+        if type(value) is not wanted:
+            raise TypeError(f"{wanted.__name__} is wanted, not {value!r:.80}")
+    return values[0] if values else None
+
+
+def _text_or_none(value: Any) -> None:
+    if value is not None:
+        _are(str, value)
