@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,27 @@ class FailingDisk(UnsyncedDisk):
         failing = FailingAppender(path, opened._descriptor, opened.size)
         failing.disk = self
         return failing
+
+
+class StuckAppender(UnsyncedAppender):
+    answers: threading.Event
+
+    def sync(self) -> None:
+        assert self.answers.wait(timeout=60)
+
+
+class StuckDisk(UnsyncedDisk):
+    """Syncs of files return only while `answers` is set."""
+
+    def __init__(self) -> None:
+        self.answers = threading.Event()
+        self.answers.set()
+
+    def open_append(self, path: Path, *, new: bool = False) -> Appender:
+        opened = super().open_append(path, new=new)
+        stuck = StuckAppender(path, opened._descriptor, opened.size)
+        stuck.answers = self.answers
+        return stuck
 
 
 @dataclass

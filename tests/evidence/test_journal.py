@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from disks import FailingDisk, UnsyncedDisk
+from disks import FailingDisk, StuckDisk, UnsyncedDisk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -481,3 +481,35 @@ async def test_a_failed_journal_that_lost_a_durable_line_is_not_written_to(tmp_p
         await journal.close(ended())
     assert refused.value.reason is Reason.EVIDENCE_DAMAGED
     assert b"run.ended" not in run.journal_path.read_bytes()
+
+
+async def test_a_disk_that_does_not_answer_fails_every_waiter_and_keeps_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = StuckDisk()
+    run, journal = await create(tmp_path, disk=disk)
+    monkeypatch.setattr("proctor.evidence.journal.COMMIT_DEADLINE_SEC", 0.05)
+    disk.answers.clear()
+    for attempt in (journal.append(Kind.RUN_PAUSED, {}), journal.close(ended())):
+        with pytest.raises(Refusal, match="does not answer") as refused:
+            await attempt
+        assert refused.value.reason is Reason.WRITE_FAILED
+    # Its thread may still come to write.
+    with pytest.raises(Refusal) as locked:
+        Lock.acquire(run, extra={})
+    assert locked.value.reason is Reason.RUN_LOCKED
+    disk.answers.set()
+
+
+async def test_a_disk_that_answers_late_still_lets_the_run_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = StuckDisk()
+    run, journal = await create(tmp_path, disk=disk)
+    with monkeypatch.context() as patch:
+        patch.setattr("proctor.evidence.journal.COMMIT_DEADLINE_SEC", 0.05)
+        disk.answers.clear()
+        with pytest.raises(Refusal):
+            await journal.append(Kind.RUN_PAUSED, {})
+    disk.answers.set()
+    await journal.close(ended(reason="write_failed"))
+    kinds = [e.kind for e in read_entries(run.journal_path)]
+    assert kinds[2:] == [Kind.RUN_PAUSED, Kind.RUN_ENDED]
