@@ -21,7 +21,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "verify")]
 
-from builder import Checkpoint, Step, Story, drawn_blocks, make_design, seal  # noqa: E402
+from builder import Checkpoint, Step, Story, make_design, seal  # noqa: E402
+from primitives import drawn_blocks  # noqa: E402
 
 ENTRIES_PER_BLOCK = 46
 ARMS = 4

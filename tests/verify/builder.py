@@ -8,73 +8,14 @@ from __future__ import annotations
 
 import base64
 import gzip
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-KEY_NAME = "test-operator"
-TEN_THOUSAND = 10_000
-Body = dict[str, Any]
-
-
-def canonical(value: Any) -> bytes:
-    """Enough of RFC 8785 for what these tests write: keys of the basic plane, short numbers."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-class Signer:
-    """An Ed25519 key that signs notes."""
-
-    def __init__(self, seed: int = 1, name: str = KEY_NAME) -> None:
-        self.name = name
-        self._private = Ed25519PrivateKey.from_private_bytes(seed.to_bytes(32, "big"))
-        self.raw = self._private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-        self._hint = hashlib.sha256(name.encode() + b"\n\x01" + self.raw).digest()[:4]
-
-    @property
-    def fingerprint(self) -> str:
-        return "sha256:" + sha256(self.raw)
-
-    @property
-    def vkey(self) -> str:
-        typed = base64.b64encode(b"\x01" + self.raw).decode()
-        return f"{self.name}+{self._hint.hex()}+{typed}"
-
-    def note(self, text: str) -> bytes:
-        signature = base64.b64encode(self._hint + self._private.sign(text.encode())).decode()
-        return f"{text}\n\N{EM DASH} {self.name} {signature}\n".encode()
-
-
-class Tree:
-    """RFC 6962 over leaves, a stack of perfect subtrees by size."""
-
-    def __init__(self) -> None:
-        self._stack: list[tuple[int, bytes]] = []
-
-    def add(self, leaf: bytes) -> None:
-        size, top = 1, hashlib.sha256(b"\0" + leaf).digest()
-        while self._stack and self._stack[-1][0] == size:
-            top = hashlib.sha256(b"\1" + self._stack.pop()[1] + top).digest()
-            size *= 2
-        self._stack.append((size, top))
-
-    def root(self) -> bytes:
-        tops = [top for _, top in self._stack]
-        root = tops.pop() if tops else hashlib.sha256().digest()
-        while tops:
-            root = hashlib.sha256(b"\1" + tops.pop() + root).digest()
-        return root
+from expected import grade_summary, run_summary
+from primitives import Body, Signer, Tree, canonical, drawn_blocks, sha256, trial_id
 
 
 @dataclass
@@ -107,28 +48,6 @@ class Checkpoint:
     file: Callable[[bytes], bytes] = lambda note: note
     entry: Callable[[Body], None] = lambda body: None
     signer: Signer | None = None
-
-
-def trial_id(task: str, model: str | None, arm: str, epoch: int) -> str:
-    return sha256(canonical([task, model, arm, epoch]))[:16]
-
-
-def drawn_blocks(design: Body) -> list[tuple[str, str | None, int]]:
-    """Section 9 of the format: (task, model, epoch) by their index."""
-    blocks: list[tuple[str, str | None, int]] = []
-    for model in [m["name"] for m in design["models"]] or [None]:
-        text, number = f"order/{design['stage']['name']}/{model or '-'}", 0
-        order = [(t["name"], model, e) for t in design["tasks"] for e in range(1, design["stage"]["epochs"] + 1)]
-        for i in range(len(order) - 1, 0, -1):
-            while True:
-                word = int(sha256(canonical([design["draw"]["seed"], text, number]))[:16], 16)
-                number += 1
-                if word < 2**64 - 2**64 % (i + 1):
-                    break
-            j = word % (i + 1)
-            order[i], order[j] = order[j], order[i]
-        blocks += order
-    return blocks
 
 
 @dataclass
@@ -382,13 +301,11 @@ class Story:
 
     # Finding and altering.
 
+    def entries(self) -> list[Step]:
+        return [step for step in self.steps if isinstance(step, Step)]
+
     def find(self, kind: str, nth: int = 0, **body: Any) -> Step:
-        found = [
-            step
-            for step in self.steps
-            if isinstance(step, Step) and step.kind == kind and body.items() <= step.body.items()
-        ]
-        return found[nth]
+        return [step for step in self.entries() if step.kind == kind and body.items() <= step.body.items()][nth]
 
     def at(self, step: Step | Checkpoint) -> int:
         return next(i for i, other in enumerate(self.steps) if other is step)
@@ -471,103 +388,6 @@ def seal(story: Story, steps: Iterable[Step | Checkpoint], folder: Path) -> Iter
         prev, size = sha256(line), size + 1
 
 
-def grade_summary(design: Body, finals: dict[str, Body]) -> Body:
-    """Section 8, for rewards with few decimals."""
-    models = [model["name"] for model in design["models"]] or [None]
-    groups = []
-    everything: list[Body | None] = []
-    for model in sorted(models, key=str):
-        for arm in sorted(arm["name"] for arm in design["arms"]):
-            ids = [
-                trial_id(task["name"], model, arm, epoch)
-                for task in design["tasks"]
-                for epoch in range(1, design["stage"]["epochs"] + 1)
-            ]
-            mine = [finals.get(trial) for trial in ids]
-            everything += mine
-            groups.append({"model": model, "arm": arm, **_counts(mine)})
-    return {"format": 1, "all": _counts(everything), "groups": groups}
-
-
-def run_summary(story: Story) -> Body:
-    """Section 8, from the steps themselves."""
-    steps = [step for step in story.steps if isinstance(step, Step)]
-    design = story.design
-    trials = {trial_id(*trial): (trial[1], trial[2]) for trial in story.planned()}
-    ends = [step.body for step in steps if step.kind == "attempt.ended"]
-    begins = [step.body for step in steps if step.kind == "attempt.admitted"]
-    ended = [step.body for step in steps if step.kind == "run.ended"][-1]
-    groups = []
-    for model in sorted([model["name"] for model in design["models"]] or [None], key=str):
-        for arm in sorted(arm["name"] for arm in design["arms"]):
-            finals = [body for trial, body in story.finals.items() if trials.get(trial) == (model, arm)]
-            mine = [body for body in ends if trials.get(body["attempt"][:16]) == (model, arm)]
-            grades = Counter(final["grade"] for final in finals)
-            groups.append(
-                {
-                    "model": model,
-                    "arm": arm,
-                    "planned": len(design["tasks"]) * design["stage"]["epochs"],
-                    "grades": {grade: grades[grade] for grade in ("pass", "fail", "ungraded")},
-                    "reasons": dict(Counter(final["reason"] for final in finals if final["reason"])),
-                    "exceptions": dict(Counter(body["exception"] for body in mine if body["exception"])),
-                    "superseded": sum(body["outcome"] in ("interrupted", "lost") for body in mine),
-                    "replaced": sum(bool(b["replaces"]) for b in begins if trials.get(b["trial"]) == (model, arm)),
-                }
-            )
-    return {
-        "format": 1,
-        "run_id": story.run_id,
-        "design_sha256": story.settled(steps[0].body["design_sha256"]),
-        "study": design["study"]["name"],
-        "stage": design["stage"]["name"],
-        "complete": ended["complete"],
-        "totals": ended["totals"],
-        "openings": sum(step.kind in ("run.admitted", "run.resumed") for step in steps),
-        "groups": groups,
-    }
-
-
-def _counts(finals: list[Body | None]) -> Body:
-    grades = Counter(final["grade"] if final else "ungraded" for final in finals)
-    reasons = Counter(
-        final["reason"] if final else "not_run" for final in finals if not final or final["grade"] == "ungraded"
-    )
-    # Quarters are enough for what the stories write, and need no fractions.
-    quarters = [int(f["reward"] * 4) for f in finals if f and f["grade"] != "ungraded" and f["reward"] is not None]
-    planned, passed, graded = len(finals), grades["pass"], grades["pass"] + grades["fail"]
-    return {
-        "planned": planned,
-        "pass": passed,
-        "fail": grades["fail"],
-        "ungraded": grades["ungraded"],
-        "ungraded_by_reason": dict(reasons),
-        "headline": _rate(passed, planned),
-        "graded_only": {**_rate(passed, graded), "comparable": graded == planned},
-        "bounds": {"low": _rate(passed, planned), "high": _rate(passed + grades["ungraded"], planned)},
-        "mean_reward": {**_mean(sum(quarters), 4 * len(quarters)), "comparable": len(quarters) == planned},
-    }
-
-
-def _mean(num: int, den: int) -> Body:
-    if not den:
-        return {"trials": 0, "num": None, "den": None, "decimal": None}
-    common = next(d for d in range(max(num, den), 0, -1) if num % d == 0 and den % d == 0)
-    return {
-        "trials": den // 4,
-        "num": str(num // common),
-        "den": str(den // common),
-        "decimal": _rate(num, den)["decimal"],
-    }
-
-
-def _rate(num: int, den: int) -> Body:
-    if not den:
-        return {"num": num, "den": den, "decimal": None}
-    millionths = (2 * num * 10**6 + den) // (2 * den)
-    return {"num": num, "den": den, "decimal": f"{millionths // 10**6}.{millionths % 10**6:06d}"}
-
-
 def make_design(tasks: int = 2, models: int = 0, arms: int = 2, epochs: int = 2, replacements: int = 1) -> Body:
     return {
         "format": 1,
@@ -579,71 +399,3 @@ def make_design(tasks: int = 2, models: int = 0, arms: int = 2, epochs: int = 2,
         "arms": [{"name": f"arm-{i}"} for i in range(arms)],
         "grading": {"solved": "reward >= 1.0"},
     }
-
-
-def full_story(signer: Signer | None = None) -> Story:
-    """A complete run in four openings that has met everything: 8 trials in 4 blocks, two arms.
-
-    Opening 1 dies with an attempt in flight. 2 takes it up, replaces an attempt, drains and ends. 3 dies with nothing
-    in flight. 4 completes.
-    """
-    s = Story(make_design(), signer=signer or Signer())
-    s.manifest("refused")
-    s.admit()
-    s.checkpoint()
-    s.block(0)
-    s.run_attempt(0, "arm-0", "pass")
-    s.run_attempt(0, "arm-1", "fail")
-    s.add("block.ended", block=0)
-    s.checkpoint()
-    s.block(1)
-    lost = s.start(1, "arm-0")
-
-    abandoned = s.manifest("pending")
-    s.resume(previous_ended=False, abandoned=[abandoned])
-    s.files["quarantine/0001-journal.tail"] = b'{"body":{"att'
-    quarantined = Late(lambda s: [{**s.fact("", "quarantine/0001-journal.tail"), "source": "journal.jsonl"}])
-    s.add("run.recovered", quarantined=quarantined, lost=[lost])
-    s.keep(lost, "agent/stdout.log", b"half a l")
-    s.list_files(lost, [("agent/stdout.log", "partial")])
-    s.end(lost, "lost", "lost")
-    s.checkpoint()
-    s.block(1)
-    s.run_attempt(1, "arm-0", "pass", supersedes=lost)
-    broken = s.start(1, "arm-1")
-    s.end(broken, "infrastructure", "sandbox_lost")
-    s.run_attempt(1, "arm-1", "ungraded", replaces=broken)
-    s.add("block.ended", block=1)
-    s.add("run.paused")
-    s.add("run.unpaused")
-    s.add("run.draining", cause="SIGINT")
-    s.block(2)
-    stopped = s.start(2, "arm-0")
-    s.end(stopped, "interrupted", "interrupted")
-    s.stop(130, "interrupted")
-    s.checkpoint(named=False)
-
-    s.resume(previous_ended=True)
-    s.add("checkpoint.made")
-    s.checkpoint()
-    s.resume(previous_ended=False)
-    s.add("run.recovered", quarantined=[], lost=[])
-    s.block(2)
-    s.new_pack()
-    second = s.start(2, "arm-0", supersedes=stopped)
-    s.find("agent.started", -1).body["instruction"] = s.blob(b"x" * 5_000, large=True)
-    s.grade(second, "pass", 1)
-    s.end(second)
-    s.final(second)
-    third = s.start(2, "arm-1")
-    s.find("agent.started", -1).body["instruction"] = s.blob(b"A long instruction.\n" * 40)
-    s.end(third, "infrastructure", "sandbox_start_failed")
-    s.final(third)
-    s.add("block.ended", block=2)
-    s.block(3)
-    s.run_attempt(3, "arm-1", "fail")
-    s.run_attempt(3, "arm-0", "pass")
-    s.add("block.ended", block=3)
-    s.stop(1)
-    s.checkpoint(named=False)
-    return s

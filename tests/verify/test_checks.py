@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import plants_attempts
+import plants_bytes
+import plants_journal
 import pytest
-from builder import Story, full_story
-from plants import PLANTS, Plant
+from builder import Story
+from plants import Plant
+from stories import full_story
 
 from proctor_verify import Status, verify
 from proctor_verify.checks import CHECKS
+
+PLANTS = [*plants_journal.PLANTS, *plants_attempts.PLANTS, *plants_bytes.PLANTS]
 
 
 def _planted(plant: Plant, folder: Path) -> Story:

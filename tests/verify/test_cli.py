@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from builder import Signer, full_story
+from primitives import Signer
+from stories import full_story
 
 import proctor_verify
 from proctor_verify.checks import CHECKS

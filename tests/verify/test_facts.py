@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import io
-import random
 from pathlib import Path
 
 import pytest
-from builder import Story, make_design, trial_id
+from builder import make_design
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from primitives import trial_id
+from stories import random_story
 
 from proctor_verify import Status, verify
 from proctor_verify.design import NO_TRIAL, Design, Trials
@@ -91,84 +92,10 @@ def test_no_path_leads_out(tmp_path: Path, path: str) -> None:
     folder.close()
 
 
-def _random_story(seed: int) -> Story:
-    """A sound run of any shape: interrupted, drained, replaced, resumed, whole or not."""
-    rng = random.Random(seed)
-    replacements = rng.randrange(3)
-    models = rng.randrange(3)
-    s = Story(make_design(rng.randrange(1, 4), models, rng.randrange(1, 4), rng.randrange(1, 3), replacements))
-    for _ in range(rng.randrange(3)):
-        s.manifest("refused")
-    s.admit(abandoned=[s.manifest("pending") for _ in range(rng.randrange(2))])
-    s.checkpoint()
-    arms = [arm["name"] for arm in s.design["arms"]]
-    left = {(index, arm): {} for index in range(len(s.drawn())) for arm in arms}
-    replaced = dict.fromkeys(left, 0)
-    admitted: set[int] = set()
-    ended: set[int] = set()
-    flying: dict[str, tuple[int, str]] = {}
-
-    def settle(index: int) -> None:
-        if index not in ended and not any(at == index for at, _ in [*left, *flying.values()]):
-            s.add("block.ended", block=index)
-            ended.add(index)
-
-    for _ in range(rng.randrange(4, 60)):
-        if rng.random() < 0.05:
-            s.checkpoint()
-        if rng.random() < 0.07:
-            lost = dict(flying)
-            clean = not flying and rng.random() < 0.5
-            if clean:
-                complete = not left and not flying
-                ungraded = any(final["grade"] == "ungraded" for final in s.finals.values())
-                s.stop(int(ungraded) if complete else 4)
-                s.checkpoint(named=False)
-            s.resume(previous_ended=clean)
-            if not clean:
-                s.add("run.recovered", quarantined=[], lost=list(lost))
-            for attempt, place in lost.items():
-                s.end(attempt, "lost", "lost")
-                left[place] = {"supersedes": attempt}
-            if clean:
-                s.add("checkpoint.made")
-            flying.clear()
-            admitted.clear()
-        elif left and (not flying or rng.random() < 0.5):
-            place = rng.choice(sorted(left))
-            if place[0] not in admitted:
-                s.block(place[0])
-                admitted.add(place[0])
-            flying[s.start(*place, **left.pop(place))] = place
-        elif flying:
-            attempt = rng.choice(sorted(flying))
-            place = flying.pop(attempt)
-            match rng.randrange(4):
-                case 0 if replaced[place] < replacements:
-                    replaced[place] += 1
-                    s.end(attempt, "infrastructure", "sandbox_lost")
-                    left[place] = {"replaces": attempt}
-                case 1:
-                    s.end(attempt, "interrupted", "interrupted")
-                    left[place] = {"supersedes": attempt}
-                case _:
-                    s.grade(attempt, *rng.choice([("pass", 1), ("fail", 0.5, "below"), ("ungraded", None, "crashed")]))
-                    s.end(attempt)
-                    s.final(attempt)
-            settle(place[0])
-    for attempt, place in flying.items():
-        s.end(attempt, "interrupted", "interrupted")
-        left[place] = {"supersedes": attempt}
-    ungraded = any(final["grade"] == "ungraded" for final in s.finals.values())
-    s.stop(130 if left else int(ungraded))
-    s.checkpoint(named=False)
-    return s
-
-
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32))
 def test_sound_runs_of_every_shape_hold(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
-    story = _random_story(seed)
+    story = random_story(seed)
     report = verify(story.write(tmp_path_factory.mktemp("run")), story.signer.fingerprint)
     assert report.failed() == []
     assert report.exit_status == 0

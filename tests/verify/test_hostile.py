@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builder import Checkpoint, Late, Signer, Step, Story, canonical, full_story
+from builder import Checkpoint, Late, Step, Story
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from primitives import Signer, canonical
+from stories import full_story
 
 from proctor_verify import Report, verify
 from proctor_verify.report import render_json, render_text

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builder import drawn_blocks
+from primitives import drawn_blocks
 
 from proctor_verify.design import Design, Trials
 from proctor_verify.order import drawn_places

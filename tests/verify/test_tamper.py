@@ -7,7 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from builder import Signer, Story, full_story
+from builder import Story
+from primitives import Signer
+from stories import full_story
 
 from proctor_verify import verify
 from proctor_verify.checks import CHECKS

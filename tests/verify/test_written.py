@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builder import canonical, drawn_blocks, make_design, sha256
+from builder import make_design
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from primitives import canonical, drawn_blocks, sha256
 
 from proctor.core.ids import attempt_id, trial_folder, trial_id
 from proctor.evidence.journal import Journal

@@ -1,0 +1,150 @@
+"""Sound runs: one that has met everything, and others of any shape."""
+
+from __future__ import annotations
+
+import random
+
+from builder import Late, Story, make_design
+from primitives import Signer
+
+
+def full_story(signer: Signer | None = None) -> Story:
+    """A complete run in four openings that has met everything: 8 trials in 4 blocks, two arms.
+
+    Opening 1 dies with an attempt in flight. 2 takes it up, replaces an attempt, drains and ends. 3 dies with nothing
+    in flight. 4 completes.
+    """
+    s = Story(make_design(), signer=signer or Signer())
+    s.manifest("refused")
+    s.admit()
+    s.checkpoint()
+    s.block(0)
+    s.run_attempt(0, "arm-0", "pass")
+    s.run_attempt(0, "arm-1", "fail")
+    s.add("block.ended", block=0)
+    s.checkpoint()
+    s.block(1)
+    lost = s.start(1, "arm-0")
+
+    abandoned = s.manifest("pending")
+    s.resume(previous_ended=False, abandoned=[abandoned])
+    s.files["quarantine/0001-journal.tail"] = b'{"body":{"att'
+    quarantined = Late(lambda s: [{**s.fact("", "quarantine/0001-journal.tail"), "source": "journal.jsonl"}])
+    s.add("run.recovered", quarantined=quarantined, lost=[lost])
+    s.keep(lost, "agent/stdout.log", b"half a l")
+    s.list_files(lost, [("agent/stdout.log", "partial")])
+    s.end(lost, "lost", "lost")
+    s.checkpoint()
+    s.block(1)
+    s.run_attempt(1, "arm-0", "pass", supersedes=lost)
+    broken = s.start(1, "arm-1")
+    s.end(broken, "infrastructure", "sandbox_lost")
+    s.run_attempt(1, "arm-1", "ungraded", replaces=broken)
+    s.add("block.ended", block=1)
+    s.add("run.paused")
+    s.add("run.unpaused")
+    s.add("run.draining", cause="SIGINT")
+    s.block(2)
+    stopped = s.start(2, "arm-0")
+    s.end(stopped, "interrupted", "interrupted")
+    s.stop(130, "interrupted")
+    s.checkpoint(named=False)
+
+    s.resume(previous_ended=True)
+    s.add("checkpoint.made")
+    s.checkpoint()
+    s.resume(previous_ended=False)
+    s.add("run.recovered", quarantined=[], lost=[])
+    s.block(2)
+    s.new_pack()
+    second = s.start(2, "arm-0", supersedes=stopped)
+    s.find("agent.started", -1).body["instruction"] = s.blob(b"x" * 5_000, large=True)
+    s.grade(second, "pass", 1)
+    s.end(second)
+    s.final(second)
+    third = s.start(2, "arm-1")
+    s.find("agent.started", -1).body["instruction"] = s.blob(b"A long instruction.\n" * 40)
+    s.end(third, "infrastructure", "sandbox_start_failed")
+    s.final(third)
+    s.add("block.ended", block=2)
+    s.block(3)
+    s.run_attempt(3, "arm-1", "fail")
+    s.run_attempt(3, "arm-0", "pass")
+    s.add("block.ended", block=3)
+    s.stop(1)
+    s.checkpoint(named=False)
+    return s
+
+
+def random_story(seed: int) -> Story:
+    """A sound run of any shape: interrupted, drained, replaced, resumed, whole or not."""
+    rng = random.Random(seed)
+    replacements = rng.randrange(3)
+    models = rng.randrange(3)
+    s = Story(make_design(rng.randrange(1, 4), models, rng.randrange(1, 4), rng.randrange(1, 3), replacements))
+    for _ in range(rng.randrange(3)):
+        s.manifest("refused")
+    s.admit(abandoned=[s.manifest("pending") for _ in range(rng.randrange(2))])
+    s.checkpoint()
+    arms = [arm["name"] for arm in s.design["arms"]]
+    left = {(index, arm): {} for index in range(len(s.drawn())) for arm in arms}
+    replaced = dict.fromkeys(left, 0)
+    admitted: set[int] = set()
+    ended: set[int] = set()
+    flying: dict[str, tuple[int, str]] = {}
+
+    def settle(index: int) -> None:
+        if index not in ended and not any(at == index for at, _ in [*left, *flying.values()]):
+            s.add("block.ended", block=index)
+            ended.add(index)
+
+    for _ in range(rng.randrange(4, 60)):
+        if rng.random() < 0.05:
+            s.checkpoint()
+        if rng.random() < 0.07:
+            lost = dict(flying)
+            clean = not flying and rng.random() < 0.5
+            if clean:
+                complete = not left and not flying
+                ungraded = any(final["grade"] == "ungraded" for final in s.finals.values())
+                s.stop(int(ungraded) if complete else 4)
+                s.checkpoint(named=False)
+            s.resume(previous_ended=clean)
+            if not clean:
+                s.add("run.recovered", quarantined=[], lost=list(lost))
+            for attempt, place in lost.items():
+                s.end(attempt, "lost", "lost")
+                left[place] = {"supersedes": attempt}
+            if clean:
+                s.add("checkpoint.made")
+            flying.clear()
+            admitted.clear()
+        elif left and (not flying or rng.random() < 0.5):
+            place = rng.choice(sorted(left))
+            if place[0] not in admitted:
+                s.block(place[0])
+                admitted.add(place[0])
+            flying[s.start(*place, **left.pop(place))] = place
+        elif flying:
+            attempt = rng.choice(sorted(flying))
+            place = flying.pop(attempt)
+            match rng.randrange(4):
+                case 0 if replaced[place] < replacements:
+                    replaced[place] += 1
+                    s.end(attempt, "infrastructure", "sandbox_lost")
+                    left[place] = {"replaces": attempt}
+                case 1:
+                    s.end(attempt, "interrupted", "interrupted")
+                    left[place] = {"supersedes": attempt}
+                case _:
+                    s.grade(attempt, *rng.choice([("pass", 1), ("fail", 0.5, "below"), ("ungraded", None, "crashed")]))
+                    s.end(attempt)
+                    s.final(attempt)
+            settle(place[0])
+    for attempt, place in flying.items():
+        s.end(attempt, "interrupted", "interrupted")
+        left[place] = {"supersedes": attempt}
+    ungraded = any(final["grade"] == "ungraded" for final in s.finals.values())
+    s.stop(130 if left else int(ungraded))
+    s.checkpoint(named=False)
+    return s
