@@ -8,6 +8,7 @@ from typing import Any
 from proctor.evidence.kinds import Kind
 from proctor.grading.grade import GradeState
 
+_NAMES = ("attempt", "trial", "task", "model", "arm", "folder", "supersedes", "replaces")
 _TOTALS = ("trials", "finals", "pass", "fail", "ungraded")
 
 
@@ -17,6 +18,8 @@ def check_shape(kind: Kind, body: Mapping[str, Any]) -> None:
     Raises:
         TypeError, KeyError, ValueError: one is not of its type, is not there, or is no word of its vocabulary.
     """
+    for name in _NAMES:
+        _text_or_none(body.get(name))
     match kind:
         case Kind.RUN_ADMITTED | Kind.RUN_RESUMED:
             opening = body["opening"]
