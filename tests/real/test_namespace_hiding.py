@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -142,3 +143,41 @@ async def test_the_facts_say_what_is_shown(bench: Bench) -> None:
     assert world.facts["tier"] == ("privileged" if os.geteuid() == 0 else "ordinary")
     facts = bench.kind.probe(seal_probe(5)).facts
     assert "/usr" in facts["shown_of_host"]
+
+
+async def test_what_enters_a_world_loads_nothing_from_it(bench: Bench) -> None:
+    world = await bench.start()
+    library = sysconfig.get_path("stdlib")
+    trap = "open('/pwned', 'a').write(__name__ + chr(10))\n"
+    names = [
+        "encodings/__init__.py",
+        "encodings/ascii.py",
+        "encodings/idna.py",
+        "traceback.py",
+        "linecache.py",
+        "pwd.py",
+    ]
+    names += ["warnings.py", "errno.py", "sitecustomize.py", "usercustomize.py", "copyreg.py", "pickle.py"]
+    folders = dict.fromkeys([library, f"{library}/lib-dynload", f"{SOURCES}/src", "/", str(Path(library).parent)])
+    await world.put([PutItem(f"{folder}/{name}", content=trap.encode()) for folder in folders for name in names])
+    await bench.run(world, "setsid sleep 1000 & true")
+    await bench.run(world, "true", user="no-such-user")
+    await bench.run(world, "true", cwd="/n\udcff")
+    await bench.run(world, "", argv=("/\udcff",))
+    await world.get(["/etc", "/none"], bench.folder / "got", cap_bytes=1 << 20, cap_files=1000)
+    await world.kill_all()
+    _, said = await bench.run(world, "cat /pwned")
+    assert "No such file" in said, said
+
+
+async def test_where_a_world_lies_may_have_any_name(bench: Bench) -> None:
+    bench.scratch = bench.folder / "odd :,\\ name\n%s" / ("long" * 60) / ("long" * 60)
+    world = await bench.start()
+    await bench.run(world, "echo x > /f")
+    snapshot = await world.capture()
+    forked = await bench.kind.fork(snapshot, bench.spec(), bench.admitted)
+    bench.worlds.append(forked)
+    assert (await bench.run(forked, "cat /f"))[1] == "x\n"
+    await forked.stop()
+    bench.kind.release(snapshot, bench.admitted)
+    assert bench.left() == []

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import proctor
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.namespace.channel import finish, launch
@@ -108,3 +110,14 @@ async def test_clean_up_is_finished_before_a_cancellation_is_raised() -> None:
         await task
     assert done == [True]
     assert await finish(work()) == "result"
+
+
+def test_what_enters_worlds_loads_no_more_than_it_needs() -> None:
+    boot = "import sys; sys.path.insert(0, sys.argv[1]); import proctor.sandbox.namespace.launcher.server"
+    command = [sys.executable, "-I", "-S", "-c", f"{boot}; print(*sorted(sys.modules))"]
+    sources = str(Path(proctor.__file__).parent.parent)
+    loaded = set(subprocess.run([*command, sources], capture_output=True, text=True, check=True).stdout.split())
+    allowed = ("proctor", "proctor.sandbox", "proctor.sandbox.namespace")
+    own = {name for name in loaded if name.startswith("proctor") and name not in allowed}
+    assert all(name.startswith("proctor.sandbox.namespace.launcher") for name in own)
+    assert not loaded & {"asyncio", "dataclasses", "subprocess", "inspect", "tempfile", "importlib.util"}

@@ -9,7 +9,7 @@ import pytest
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import LimitInForce, Limits, Tier
-from proctor.sandbox.namespace import cgroups, limits
+from proctor.sandbox.namespace import cgroups, limits, probe
 
 ALL = Limits(cpus=2.0, memory_bytes=1 << 30, storage_bytes=1 << 31, pids=100)
 NOTHING = dict.fromkeys(cgroups.CONTROLLERS, "control groups need root")
@@ -125,3 +125,53 @@ def test_processes_are_always_limited_and_a_limit_nobody_asked_for_refuses_nothi
     assert (by_name["pids"].wanted, by_name["pids"].enforced) == (None, limits.DEFAULT_PIDS)
     assert by_name["memory"].why_not == "not asked for"
     limits.refuse_unenforced(entries, frozenset({"cpus", "memory", "storage", "pids"}))
+
+
+def unified(top: Path, *folders: tuple[str, str, str]) -> dict[str, tuple[cgroups.Place, Path]]:
+    """A version 2 tree of (path, controllers, given to children); our own group is the last."""
+    for path, controllers, given in folders:
+        (top / path).mkdir(parents=True, exist_ok=True)
+        (top / path / "cgroup.controllers").write_text(controllers)
+        (top / path / "cgroup.subtree_control").write_text(given)
+    return {"": (cgroups.Place(2, top / folders[-1][0]), top)}
+
+
+def test_one_group_of_version_two_is_chosen_for_all_controllers(tmp_path: Path) -> None:
+    located = unified(
+        tmp_path,
+        (".", "cpu memory pids", "cpu memory pids"),
+        ("user", "cpu memory pids", "memory pids"),
+        ("user/session", "", ""),
+    )
+    places, missing = cgroups.choose(located, "s1")
+    assert places == dict.fromkeys(cgroups.CONTROLLERS, cgroups.Place(2, tmp_path)) and missing == {}
+    assert not list(tmp_path.rglob("s1"))
+
+
+def test_what_version_two_does_not_give_is_missing_with_a_reason(tmp_path: Path) -> None:
+    located = unified(tmp_path, (".", "memory", "memory"), ("session", "", ""))
+    places, missing = cgroups.choose(located, "s1")
+    assert set(places) == {"memory", "freezer"} and set(missing) == {"cpu", "pids"} and all(missing.values())
+
+
+def test_without_any_hierarchy_every_controller_is_missing() -> None:
+    places, missing = cgroups.choose({}, "s1")
+    assert places == {} and set(missing) == set(cgroups.CONTROLLERS)
+
+
+def test_groups_that_cannot_be_made_are_missing(tmp_path: Path) -> None:
+    located = {"memory": (cgroups.Place(1, tmp_path / "not-there"), tmp_path)}
+    places, missing = cgroups.choose(located, "s1")
+    assert places == {} and "cannot be made" in missing["memory"]
+
+
+@pytest.mark.parametrize(
+    ("says", "version"),
+    [("bubblewrap 0.11.0", (0, 11, 0)), ("bubblewrap 0.8", (0, 8, 0)), ("", None), ("no number", None)],
+)
+def test_the_version_of_bwrap_is_read(tmp_path: Path, says: str, version: tuple[int, ...] | None) -> None:
+    program = tmp_path / "bwrap"
+    program.write_text(f"#!/bin/sh\necho '{says}'\n")
+    program.chmod(0o755)
+    assert probe.version_of(program) == version
+    assert probe.version_of(tmp_path / "none") is None

@@ -83,7 +83,9 @@ class SandboxSpec:
     """One world to start.
 
     `scratch` is a host folder for layers (short path, on a real file system), `root` a root file system folder that
-    is the lowest layer instead of the host's `/usr`, `hidden` host paths that must not be seen inside.
+    is the lowest layer instead of the host's `/usr`, `hidden` host paths that must not be seen inside. `tmp_bytes`
+    bounds what lies in memory (`/dev/shm`, lost at a capture); `/tmp` lies with all other files, counts as storage
+    and is captured, for solutions write there and verifiers look there.
     """
 
     name: str

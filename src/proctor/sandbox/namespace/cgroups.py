@@ -56,50 +56,73 @@ def _unescaped(path: str) -> str:
 
 
 def usable(name: str) -> tuple[dict[str, Place], dict[str, str]]:
-    """Controllers for which a group `name` can really be made now, and for the others why not. Leaves nothing."""
-    places: dict[str, Place] = {}
-    missing = dict.fromkeys(CONTROLLERS, "no control group hierarchy has it")
+    """Controllers for which a group `name` can really be made now, and for the others why not. Leaves no group."""
     try:
         located = locate(_read("/proc/self/cgroup"), _read("/proc/self/mountinfo"))
     except OSError as fault:
         return {}, dict.fromkeys(CONTROLLERS, str(fault))
+    return choose(located, name)
+
+
+def choose(located: Mapping[str, tuple[Place, Path]], name: str) -> tuple[dict[str, Place], dict[str, str]]:
+    """`usable` for groups found by `locate`."""
+    places: dict[str, Place] = {}
+    missing = dict.fromkeys(CONTROLLERS, "no control group hierarchy has it")
     for controller in CONTROLLERS:
-        place, top = located.get(controller) or located.get("") or (None, None)
-        if place is None or top is None:
-            continue
-        candidates = [place] if place.version == 1 else _with_controller(place.parent, top, controller)
-        for candidate in candidates:
-            try:
-                trial = candidate.parent / name
-                trial.mkdir()
-                trial.rmdir()
-            except OSError as fault:
-                missing[controller] = f"control groups cannot be made here: {fault.strerror}"
-                continue
-            places[controller] = candidate
-            del missing[controller]
-            break
-    return places, missing
+        if controller in located:
+            fault = _try_group(located[controller][0].parent / name)
+            if fault is None:
+                places[controller] = located[controller][0]
+            else:
+                missing[controller] = fault
+    rest = [controller for controller in CONTROLLERS if controller not in located]
+    if rest and "" in located:
+        place, granted, why = _best_unified(*located[""], rest, name)
+        places.update(dict.fromkeys(granted, place))
+        missing.update(dict.fromkeys(rest, why))
+    return places, {controller: why for controller, why in missing.items() if controller not in places}
 
 
-def _with_controller(own: Path, top: Path, controller: str) -> list[Place]:
-    """Version 2: our own group, or the nearest above it, whose children can have the controller.
+def _best_unified(own: Place, top: Path, rest: list[str], name: str) -> tuple[Place, list[str], str]:
+    """Version 2: one folder for all, since a process is in one group only, with what its children can have there.
 
-    A group that holds processes cannot give controllers to children, which is the rule for a login session.
+    That is our own group, or one above it: a group that holds processes gives no controllers to its children, which
+    is the rule for a login session.
     """
-    fitting = []
-    for folder in (own, *own.parents):
+    best, most, why = own, list[str](), "the control groups here give it to no child"
+    for folder in (own.parent, *own.parent.parents):
         if not folder.is_relative_to(top):
             break
-        if controller == "freezer" or controller in _try_read(folder / "cgroup.subtree_control").split():
-            fitting.append(Place(2, folder))
-        elif controller in _try_read(folder / "cgroup.controllers").split():
-            try:
-                (folder / "cgroup.subtree_control").write_text(f"+{controller}", encoding="ascii")
-            except OSError:
-                continue
-            fitting.append(Place(2, folder))
-    return fitting
+        if folder == own.parent:
+            for controller in set(rest) & set(_try_read(folder / "cgroup.controllers").split()):
+                _try_enable(folder, controller)
+        enabled = _try_read(folder / "cgroup.subtree_control").split()
+        granted = [controller for controller in rest if controller in enabled or controller == "freezer"]
+        if len(granted) <= len(most):
+            continue
+        fault = _try_group(folder / name)
+        if fault is None:
+            best, most = Place(2, folder), granted
+        else:
+            why = fault
+    return best, most, why
+
+
+def _try_enable(folder: Path, controller: str) -> None:
+    try:
+        (folder / "cgroup.subtree_control").write_text(f"+{controller}", encoding="ascii")
+    except OSError:
+        pass  # the group has processes; one above it may do
+
+
+def _try_group(folder: Path) -> str | None:
+    """Make a group and remove it again: why that fails, or None."""
+    try:
+        folder.mkdir()
+        folder.rmdir()
+    except OSError as fault:
+        return f"control groups cannot be made here: {fault.strerror}"
+    return None
 
 
 class Group:

