@@ -148,6 +148,7 @@ def checks() -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "checks.md": checks,
+    "commands.md": commands,
     "guards.md": guards,
     "reasons.md": reasons,
     "study.md": study,

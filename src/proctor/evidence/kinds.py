@@ -22,6 +22,7 @@ class KindDoc(NamedTuple):
 
 _FILE_REF = "{path, sha256}"
 _OPENING = "{boot_id, host, pid, version}: the process that writes from here on"
+_STAND_IN = "{image, root, explicit, skipped_installs, version_notes, ignored_lines}: what stands in for the image"
 _ATTEMPT = "attempt id: `<trial id>/<number>`"
 _SEEN = "{exit_code?, signal?, timed_out, output_bytes, output_dropped, leftovers, limit_hit?, start_error?}"
 
@@ -58,7 +59,7 @@ class Kind(Enum):
     )
     RUN_RECOVERED = KindDoc(
         "run.recovered",
-        "Follows `run.resumed` where the previous opening had no end: what was set aside, and what was in flight.",
+        "Follows `run.resumed` where the previous opening had no end, or bytes had to be set aside.",
         {
             "quarantined": "[{path, sha256, size, source}] bytes of an unfinished line or frame, in `quarantine/`",
             "lost": "[attempt id] attempts in flight; each gets its `attempt.ended` (outcome `lost`) next",
@@ -105,7 +106,7 @@ class Kind(Enum):
             "from_snapshot": "whether it was forked from the attempt's own pre-verify world",
             "facts": "kind, tier, root, network and what is not isolated, as read back",
             "limits": "[{name, wanted?, enforced?, how?, why_not?}]",
-            "base_substituted?": "{image, root, explicit, skipped_installs, version_notes, ignored_lines}: what stands in for the image",
+            "base_substituted?": _STAND_IN,
         },
     )
     ATTEMPT_BOUNDARY = KindDoc(
