@@ -369,15 +369,10 @@ def reachable_effects(sources: Sources, roots: list[str], hops: int, doors: froz
 
     `doors` are functions that may act all the same: they are come to, and not looked into.
     """
-    starts = [
-        unit.id
-        for unit in sources.units.values()
-        if any(unit.id == root or unit.id.startswith(f"{root}.") for root in roots)
-        and unit.id not in doors
-        and not sources.holds_token(unit)
-    ]
-    queue: deque[tuple[str, ...]] = deque((name,) for name in starts)
-    seen, met = set(starts), set()
+    below = {name for name in sources.units for root in roots if name == root or name.startswith(f"{root}.")}
+    met = set(below & doors)
+    seen = {name for name in below - doors if not sources.holds_token(sources.units[name])}
+    queue: deque[tuple[str, ...]] = deque((name,) for name in sorted(seen))
     findings = []
     while queue:
         path = queue.popleft()

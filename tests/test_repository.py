@@ -41,8 +41,12 @@ LOOKS = {
     "proctor.sandbox.namespace.kind.NamespaceKind.probe": "takes a Probe: what can be had is tried, and removed again",
 }
 DOORS = LOOKS | {
+    "proctor.admission.docker._ask": "an engine that listens is asked for its version, on its socket",
+    "proctor.admission.docker._ping": "an address on which an engine may listen is tried, for `proctor doctor`",
     "proctor.admission.admit._create": "the verdict is on disk: the design and entry 0 follow",
     "proctor.cli.main._leave": "/dev/null takes the place of a standard output that nobody reads any more",
+    "proctor.cli.new._write": "a study for a beginner, into a folder that was asked for",
+    "proctor.cli.verify.verify": "the second program, in a process of its own",
     "proctor.evidence.journal.Journal.reopen": "the verdict is on disk: a resume opens its journal",
     "proctor.evidence.keys.load_or_create": "the operator's key is made on first use, and that is said",
     "proctor.evidence.lock.Lock.acquire": "one writer, from before the manifest on",
@@ -51,6 +55,8 @@ DOORS = LOOKS | {
     "proctor.evidence.runfolder.RunFolder.new_manifest": "the manifest, before any gate",
     "proctor.runner.control.ask": "a live run is asked on its own socket",
     "proctor.runner.control.socket_path": "a private folder for that socket",
+    "proctor.runner.rebuild.rebuild": "derived files, made anew from a run that was admitted",
+    "proctor.runner.shell.open_shell": "a person's own shell in a world of a run that was admitted",
 }
 # Boundaries that record whatever they catch, and why they are ones.
 MAY_CATCH_ALL = {
@@ -163,9 +169,18 @@ def test_sources_silence_no_tool_and_leave_no_notes() -> None:
 def test_no_file_names_a_machine_or_a_registry() -> None:
     # put together here, so that this file does not name them
     hosts = r"py{0}pi\.org|python{0}hosted|registry\.npm{0}js".format("")
-    folders = "|".join(["wo" + "rk", "ro" + "ot" + r"(?!/\.cache)", "ho" + r"me/\w+", "op" + "t/(wheels|py" + "pi)"])
+    folders = "|".join(
+        [
+            "wo" + "rk/(main|shared)",
+            "ro" + r"ot/\.(pyenv|config|ssh|local)",
+            "ho" + r"me/\w+",
+            "op" + "t/(wheels|py" + "pi)",
+        ]
+    )
     named = re.compile(rf"{hosts}|(?<![\w}})*.])/({folders})/")
-    assert named.search("see /" + "work/x") and named.search("py" + "pi.org") and not named.search("/proc/1/root/x")
+    assert (
+        named.search("see /" + "work/main/x") and named.search("py" + "pi.org") and not named.search("/proc/1/root/x")
+    )
     found = []
     for file in kept_files():
         text = file.read_text(encoding="utf-8", errors="replace")
