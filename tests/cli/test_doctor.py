@@ -7,12 +7,16 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from proctor.admission.docker import docker_facts
-from proctor.core.tokens import seal_probe
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.core.tokens import Probe, seal_probe
+from proctor.sandbox.base import Availability, Capabilities, Network, Tier
 
 PROBE = seal_probe(2.0)
 
@@ -59,6 +63,41 @@ def test_every_look_that_misses_something_says_what_would_add_it(proctor, home: 
     assert not (home / "config").exists(), "doctor only looks"
     text = proctor("doctor")
     assert text.status == said.status and all(name in text.out for name in looks)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A sandbox kind on a machine that gives this."""
+
+    found: Availability
+
+    def probe(self, probe: Probe) -> Availability:
+        return self.found
+
+
+def machine(*refusals: Refusal, **facts: object) -> Machine:
+    """An ordinary user's, without control groups."""
+    networks = frozenset() if refusals else frozenset({Network.NONE})
+    able = Capabilities(networks, False, True, True, False, frozenset({"pids", "storage"}))
+    return Machine(Availability("namespace", not refusals, Tier.ORDINARY, able, refusals, (), facts))
+
+
+def test_a_machine_without_sandbox_says_what_would_give_one(proctor, monkeypatch: pytest.MonkeyPatch) -> None:
+    refusal = Refusal(Reason.USER_NAMESPACES_FORBIDDEN, "not permitted", remedy="sysctl -w a=1")
+    monkeypatch.setattr("proctor.admission.doctor.sandbox_kind", lambda name: machine(refusal))
+    said = proctor("doctor")
+    assert said.status == 1 and "missing  sandbox" in said.out and "-> sysctl -w a=1" in said.out
+    assert "limit cpus" not in said.out
+
+
+def test_a_limit_that_cannot_be_held_says_why(proctor, monkeypatch: pytest.MonkeyPatch) -> None:
+    ordinary = machine(groups={}, groups_missing={"cpu": "control groups need root"}, overlay=False)
+    monkeypatch.setattr("proctor.admission.doctor.sandbox_kind", lambda name: ordinary)
+    said = proctor("doctor", "--json")
+    looks = {look["name"]: look for look in said.json()}
+    assert said.status == 0
+    assert looks["limit cpus"]["seen"] == "cannot be held: control groups need root" and looks["limit cpus"]["remedy"]
+    assert looks["limit pids"]["ok"] and looks["overlay"]["remedy"] and looks["users"]["remedy"]
 
 
 def test_the_key_is_named_where_there_is_one(proctor) -> None:

@@ -16,7 +16,7 @@ SRC = Path(__file__).resolve().parents[2] / "src"
 HEAVY = {"pydantic", "cryptography", "rich", "orjson", "asyncio", "aiohttp", "docker", "numpy", "yaml", "proctor.study"}
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "shell"])
+@pytest.mark.parametrize("name", list(COMMANDS))
 def test_every_command_explains_itself(proctor, name: str) -> None:
     said = proctor(name, "--help")
     assert said.status == 0 and said.out.startswith(f"Usage: proctor {name} ")

@@ -123,3 +123,12 @@ async def test_pause_is_refused_where_nobody_runs(proctor, tmp_path: Path) -> No
     finally:
         lock.release()
     assert said.status == 3 and "run_not_live" in said.err
+
+
+async def test_a_run_that_takes_no_request_is_neither_dead_nor_paused(proctor, tmp_path: Path) -> None:
+    await make_run(tmp_path / "run", story=Story(stop_after=1), end=None)
+    async with live(tmp_path / "run", {}):
+        status = await asyncio.to_thread(proctor, "status", tmp_path / "run")
+        pause = await asyncio.to_thread(proctor, "pause", tmp_path / "run")
+    assert status.status == 0 and "does not answer" in status.out
+    assert pause.status == 3 and "run_not_live" in pause.err

@@ -8,7 +8,7 @@ import pytest
 
 from journal_parts import KEY
 from proctor.core.reasons import Reason
-from proctor.report.summary import print_end
+from proctor.report.summary import ending, print_end
 from run_parts import Story, Try, design, make_run
 
 LOST = Try(outcome="infrastructure", exception="sandbox_lost")
@@ -112,3 +112,22 @@ async def test_models_have_rows_of_their_own(tmp_path: Path, capsys: pytest.Capt
         ["sun", "skilled", "4"],
     ]
     assert "sun · skilled | plain" in out and "repeats averaged" in out
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "message", "line"),
+    [
+        (4, Reason.STAGE_DEADLINE, "deadline", "stopped by budget, deadline or operator: stage_deadline"),
+        (5, Reason.DISK_FULL, "disk_full: no space (x)", "infrastructure failed: disk_full: no space (x)"),
+        (
+            5,
+            Reason.INTERNAL_ERROR,
+            "ValueError: a\x1b b",
+            "infrastructure failed: internal_error, ValueError: a\\x1b b",
+        ),
+        (143, Reason.INTERRUPTED, "SIGTERM", "interrupted by SIGTERM"),
+        (99, None, None, "ended"),
+    ],
+)
+def test_how_a_process_of_a_run_ended(status: int, reason: Reason | None, message: str | None, line: str) -> None:
+    assert ending(status, reason, message) == f"{line} (exit status {status})"

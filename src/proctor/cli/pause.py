@@ -25,6 +25,8 @@ def pause(run: Path, as_json: bool) -> None:
     if not lock.live or lock.control is None:
         raise Refusal(Reason.RUN_NOT_LIVE, "no process runs this, so there is nothing to pause", path=str(run))
     answer = ask(Path(lock.control), "pause")
+    if answer.get("paused") is not True:
+        raise Refusal(Reason.RUN_NOT_LIVE, "the run does not take a pause just now", path=str(run), observed=answer)
     if as_json:
         print_json(answer)
         return

@@ -42,7 +42,8 @@ def _ask(lock: LockInfo) -> dict[str, Any] | None:
     if not lock.live or lock.control is None:
         return None
     try:
-        return ask(Path(lock.control), "status")
+        answer = ask(Path(lock.control), "status")
+        return None if "refusal" in answer else answer
     except Refusal:
         return None  # it starts, or ends, just now: the journal tells what can be told
 

@@ -51,7 +51,12 @@ def ending(exit_status: int, reason: Reason | None, message: str | None) -> str:
     known = exit_status in set(Exit)
     text = _DONE.get(exit_status) or (Exit(exit_status).doc.partition(" (")[0] if known else "ended")
     if reason is not None and reason is not Reason.INTERRUPTED:
-        text += f": {reason.id}" + (f", {safe(message)}" if message else "")
+        said = message or ""
+        if said.startswith(f"{reason.id}: "):
+            text += f": {safe(said)}"
+        else:
+            # a message of one word is the cause of a stop, which the reason says better
+            text += f": {reason.id}" + (f", {safe(said)}" if " " in said else "")
     return f"{text} (exit status {exit_status})"
 
 
