@@ -1,4 +1,6 @@
-"""How fast runs are re-checked, and in how much memory: `python bench/verify.py [--entries N] [--files N]`.
+"""How fast runs are re-checked, and in how much memory.
+
+Run as `PYTHONPATH=src:tests/verify python bench/verify.py [--entries N] [--files 1]`.
 
 Builds a run of N entries in a temporary folder and verifies it in a process of its own. The reference, in
 the same run: SHA-256 and `json.loads` of the same lines, the least that any reader of a journal does. Bytes a trial
@@ -18,12 +20,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from builder import Checkpoint, Step, Story, make_design, seal
+from primitives import drawn_blocks
+
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "verify")]
-
-from builder import Checkpoint, Step, Story, make_design, seal  # noqa: E402
-from primitives import drawn_blocks  # noqa: E402
-
 ENTRIES_PER_BLOCK = 46
 ARMS = 4
 EPOCHS = 4

@@ -117,6 +117,21 @@ def test_as_a_module_of_its_own(sound: Path) -> None:
     assert done.stdout.splitlines()[-1].startswith(b"VERIFIED")
 
 
+def test_a_reader_that_has_read_enough_is_no_fault(sound: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+    receive, send = os.pipe()
+    os.close(receive)
+    with os.fdopen(send, "wb") as nobody:
+        done = subprocess.run(
+            [sys.executable, "-m", "proctor_verify", str(sound)],
+            env=environment,
+            stdout=nobody,
+            stderr=subprocess.PIPE,
+            timeout=60,
+        )
+    assert done.returncode == 141 and done.stderr == b""
+
+
 def test_it_imports_the_standard_library_and_cryptography_only() -> None:
     allowed = sys.stdlib_module_names | {"cryptography", "proctor_verify"}
     for path in PACKAGE.rglob("*.py"):
