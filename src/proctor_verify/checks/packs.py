@@ -24,10 +24,11 @@ _PACK = re.compile(r"[0-9]{4,9}\.pack")
 
 
 def _inflate(stored: bytes, size: int) -> bytes | None:
-    """The content of a gzip frame, or None where there is a bit in it that its content does not account for.
+    """The content of a gzip frame, or None where it is none in the one form that a frame has.
 
-    The digest is over the content, and gzip has room for bits that change nothing: fields of its header, and what
-    pads the last byte before its trailer.
+    The digest is over the content, and gzip has room for bits that change nothing: fields of its header, what pads
+    the last byte before its trailer. These are pinned. That the same content could be deflated in another way
+    stays possible, and harms nobody who reads the content.
     """
     if not _GZIP_HEADER.match(stored) or len(stored) < _GZIP_SMALLEST:
         return None
