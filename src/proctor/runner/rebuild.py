@@ -92,7 +92,9 @@ def _attempt(run: RunFolder, opened: dict[str, _Open], kind: Kind, entry: Entry)
     if attempt is None:
         return
     if kind is Kind.ATTEMPT_FILES:
-        attempt.named.update((file["path"], file["sha256"]) for file in body["files"])
+        # what a full disk cut short was never whole
+        whole = (file for file in body["files"] if file["role"] != "partial")
+        attempt.named.update((file["path"], file["sha256"]) for file in whole)
     if kind is not Kind.ATTEMPT_ENDED:
         # the writer hands blobs to the journal beside the body, and makes attempt.json of the body alone
         own = {name: value for name, value in body.items() if name not in BLOB_FIELDS[kind]}
