@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -156,6 +157,13 @@ def test_files_fit_in_the_head(folder: str) -> None:
     files = (ROOT / folder).rglob("*.py")
     lengths = {str(file.relative_to(ROOT)): len(file.read_text(encoding="utf-8").splitlines()) for file in files}
     assert {name: length for name, length in lengths.items() if length > 500} == {}
+
+
+def test_modules_of_the_tests_have_names_of_their_own() -> None:
+    # pytest, and helpers that tests import, know modules by their bare name
+    files = [file for file in (ROOT / "tests").rglob("*.py") if file.name != "conftest.py"]
+    names = Counter(file.name for file in files)
+    assert [str(file.relative_to(ROOT)) for file in files if names[file.name] > 1] == []
 
 
 def test_sources_silence_no_tool_and_leave_no_notes() -> None:
