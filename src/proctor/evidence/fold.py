@@ -16,6 +16,7 @@ from proctor.evidence.kinds import Kind
 
 SUPERSEDED = frozenset({"interrupted", "lost"})
 INFRASTRUCTURE = "infrastructure"
+COMPLETED = "completed"
 
 
 class Cell(NamedTuple):
@@ -70,6 +71,7 @@ class OpenAttempt:
     block: int
     folder: str
     graded: bool = False
+    grade: Final | None = None
 
 
 @dataclass(slots=True)
@@ -89,6 +91,8 @@ _NOTHING_YET = TrialState()
 class RunState:
     """The fold. Feed it every entry in order, with `apply` or `of`.
 
+    `due` are finals that no entry gives yet: of attempts that completed, by trial.
+
     Args:
         cells: (model, arm) of planned trials by id: for finals of trials that were never attempted.
     """
@@ -98,6 +102,7 @@ class RunState:
         self.openings: list[dict[str, Any]] = []
         self.bound: dict[str, str] = {}
         self.open: dict[str, OpenAttempt] = {}
+        self.due: dict[str, Final] = {}
         self.blocks_open: set[int] = set()
         self.blocks_ended: set[int] = set()
         self.paused = False
@@ -183,7 +188,9 @@ class RunState:
             case Kind.ATTEMPT_ADMITTED:
                 self._attempt_admitted(body)
             case Kind.ATTEMPT_GRADED:
-                self.open[body["attempt"]].graded = True
+                attempt = self.open[body["attempt"]]
+                attempt.graded = True
+                attempt.grade = Final(attempt.number, body["grade"], body["reason"], body["reward"])
             case Kind.ATTEMPT_ENDED:
                 self._attempt_ended(body)
             case Kind.TRIAL_FINAL:
@@ -224,6 +231,8 @@ class RunState:
         attempt = self.open.pop(body["attempt"])
         state = self.trial(attempt.trial)
         self._set(attempt.trial, state._replace(outcome=str(body["outcome"])))
+        if body["outcome"] == COMPLETED and attempt.grade is not None:
+            self.due[attempt.trial] = attempt.grade
         counts = self._cell(state.cell)
         counts.superseded += body["outcome"] in SUPERSEDED
         if body["exception"] is not None:
@@ -238,6 +247,7 @@ class RunState:
         cell = state.cell if state.cell is not None else self._cells.get(trial)
         final = Final(number, str(body["grade"]), body["reason"], body["reward"])
         self._set(trial, state._replace(cell=cell, final=final))
+        self.due.pop(trial, None)
         self.grades[final.grade] += 1
         counts = self._cell(cell)
         counts.grades[final.grade] += 1

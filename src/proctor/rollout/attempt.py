@@ -12,12 +12,13 @@ import asyncio
 import contextlib
 import traceback
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from proctor.core.clock import Clock
-from proctor.core.reasons import Family, Reason
+from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import Admitted
+from proctor.evidence.disk import NO_SPACE, write_refusal
 from proctor.evidence.journal import Journal
 from proctor.evidence.kinds import Kind
 from proctor.evidence.runfolder import RunFolder
@@ -28,6 +29,20 @@ from proctor.rollout.job import Boundary, Job, Outcome, Result
 from proctor.rollout.record import Record
 from proctor.sandbox.base import Ended, Sandbox, SandboxKind, Snapshot
 
+# What would end every other attempt the same way: the attempt that met it counts as interrupted, and the run stops.
+ENDS_THE_RUN = frozenset(
+    {
+        Reason.SANDBOX_UNAVAILABLE,
+        Reason.USER_NAMESPACES_FORBIDDEN,
+        Reason.BWRAP_MISSING,
+        Reason.OVERLAY_UNAVAILABLE,
+        Reason.ROOTFS_INVALID,
+        Reason.LIMIT_UNENFORCEABLE,
+        Reason.NETWORK_UNAVAILABLE,
+        Reason.DISK_FULL,
+        Reason.WRITE_FAILED,
+    }
+)
 # an agent without a deadline of its own still ends: nothing waits for ever
 NO_DEADLINE_SEC = 7 * 24 * 3600.0
 
@@ -48,34 +63,27 @@ async def run_attempt(job: Job, tools: Tools) -> Result:
     """Run one attempt to its end, whatever that is.
 
     Raises:
-        Refusal: the record could not be written (family EVIDENCE or RUN): then nothing may go on.
+        Refusal: the journal takes no more: then nothing may go on.
         asyncio.CancelledError: after the interrupted attempt was put on the record.
     """
     attempt = Attempt(job, tools)
-    await attempt.admit()
-    result = Result(Outcome.INFRASTRUCTURE, None, Reason.INTERNAL_ERROR)
+    result = Result(Outcome.INTERRUPTED, None, Reason.INTERRUPTED)
     try:
+        await attempt.admit()
         async with attempt.agent_world() as world:
             await attempt.env_ready(world)
             await attempt.agent(world)
             before = await attempt.pre_verify(world)
         async with attempt.verifier_world(before) as world:
-            await attempt.verify(world)
-        await attempt.post_verify()
-        result = attempt.result(Outcome.COMPLETED)
-    except asyncio.CancelledError:
-        result = attempt.result(Outcome.INTERRUPTED, Reason.INTERRUPTED)
-        raise
-    except Refusal as refusal:
-        if refusal.reason.family in (Family.EVIDENCE, Family.RUN):
-            raise
-        result = attempt.result(Outcome.INFRASTRUCTURE, refusal.reason, str(refusal))
+            grade = await attempt.verify(world)
+        result = await attempt.post_verify(grade)
     except (Exception, SystemExit) as fault:
         # the boundary of an attempt: a fault of ours ends this attempt, on the record, and not the run
-        traceback.print_exc()
-        result = attempt.result(Outcome.INFRASTRUCTURE, Reason.INTERNAL_ERROR, f"{type(fault).__name__}: {fault}")
+        result = ended_by(fault)
     finally:
-        await worlds.finish(attempt.close(result))
+        result = await worlds.finish(attempt.close(result))
+    if is_cancelled():
+        raise asyncio.CancelledError
     return result
 
 
@@ -86,7 +94,6 @@ class Attempt:
         self.job = job
         self.tools = tools
         self.record = Record(tools.journal, tools.run, job.attempt, job.folder)
-        self.grade: Grade | None = None
         self.exception: Reason | None = None
         self._timing: dict[str, int] = {}
         self._since = tools.clock.mono_ns()
@@ -120,7 +127,7 @@ class Attempt:
     async def env_ready(self, world: Sandbox) -> None:
         """Fill the world with what the task's environment says, and see that it is well."""
         await worlds.furnish(world, self.job.world, self.record.folder)
-        await self._reached(Boundary.ENV_READY)
+        self._reached(Boundary.ENV_READY)
 
     async def agent(self, world: Sandbox) -> None:
         """Let the agent work until it is done or its deadline comes."""
@@ -153,7 +160,7 @@ class Attempt:
         await world.kill_all()
         await worlds.fetch_logs(world, self.job, self.record.folder)
         await self.record.file_all("source")
-        await self._reached(Boundary.PRE_VERIFY)
+        self._reached(Boundary.PRE_VERIFY)
         return await world.capture() if self.job.separate is None else None
 
     @contextlib.asynccontextmanager
@@ -171,9 +178,9 @@ class Attempt:
                 yield world
         finally:
             if before is not None:
-                worlds.let_go(job, before, tools)
+                await worlds.finish(asyncio.to_thread(worlds.let_go, job, before, tools))
 
-    async def verify(self, world: Sandbox) -> None:
+    async def verify(self, world: Sandbox) -> Grade:
         """Bring the tests in, run them where the agent cannot act, and read the verdict from a cleared path."""
         job, output = self.job, self.record.folder / "verifier"
         output.mkdir()
@@ -187,40 +194,53 @@ class Attempt:
             ended=worlds.as_record(ended),
             duration_ns=ended.duration_ns,
         )
-        self.grade, tests = await asyncio.to_thread(verdict.read, output, ended, job)
+        grade, tests = await asyncio.to_thread(verdict.read, output, ended, job)
         await self.record.write("tests.json", tests)
+        return grade
 
-    async def post_verify(self) -> None:
-        """The grade, on the record."""
+    async def post_verify(self, grade: Grade) -> Result:
+        """The grade, on the record: from here on the attempt counts, whatever comes."""
         await self.record.file_all("source")
-        graded = verdict.as_entry(self.grade) if self.grade else None
-        if graded is not None:
-            self.record.post(Kind.ATTEMPT_GRADED, **graded)
-        await self._reached(Boundary.POST_VERIFY)
+        await self.record.settle()
+        self._reached(Boundary.POST_VERIFY)
+        self.record.post(Kind.ATTEMPT_GRADED, **verdict.as_entry(grade))
+        return Result(Outcome.COMPLETED, grade, self.exception)
 
-    def result(self, outcome: Outcome, exception: Reason | None = None, message: str | None = None) -> Result:
-        """What this attempt came to."""
-        self._phase("close")
-        return Result(outcome, self.grade, exception or self.exception, message, dict(self._timing))
+    async def close(self, result: Result) -> Result:
+        """Digest what is left, write what people open, and end the attempt; returns what it came to."""
+        record = self.record
+        try:
+            try:
+                await record.settle()
+            except Refusal as refusal:
+                # what could not be written is unsaid; a journal that takes no more refuses the end below as well
+                if result.outcome is Outcome.COMPLETED and not record.said.get(Kind.ATTEMPT_GRADED):
+                    result = ended_by(refusal)
+            if Kind.ATTEMPT_ADMITTED in record.said:
+                self._phase("close")
+                result = await self._keep_files(replace(result, timing=dict(self._timing)))
+                await record.add(Kind.ATTEMPT_ENDED, **result.as_entry())
+        finally:
+            await asyncio.to_thread(worlds.clear_scratch, self.job, self.tools)
+        return result
 
-    async def close(self, result: Result) -> None:
-        """Digest what is left, write what people open, and end the attempt."""
-        job, record = self.job, self.record
-        ended = {
-            "outcome": result.outcome.value,
-            "exception": result.exception.id if result.exception else None,
-            "message": result.message,
-            "timing": dict(result.timing),
-        }
-        if record.folder.is_dir():
+    async def _keep_files(self, result: Result) -> Result:
+        record = self.record
+        try:
             await record.file_all("source")
-            await record.write("attempt.json", attempt_record(record.said, ended))
+            await record.write("attempt.json", attempt_record(record.said, result.as_entry()))
             await record.file_all("derived")
-        await record.settle()
-        await record.add(Kind.ATTEMPT_ENDED, **ended)
-        worlds.clear_scratch(job, self.tools)
+            await record.settle()
+        except (OSError, Refusal) as fault:
+            # a disk that takes no more files: the attempt ends on the record all the same, with what stands there
+            with contextlib.suppress(OSError, Refusal):
+                record.unwrite("attempt.json")
+                await record.file_all("partial")
+            ended = replace(ended_by(fault), grade=result.grade, timing=result.timing)
+            return ended if result.outcome is Outcome.INFRASTRUCTURE else replace(ended, outcome=result.outcome)
+        return result
 
-    async def _reached(self, boundary: Boundary) -> None:
+    def _reached(self, boundary: Boundary) -> None:
         self.record.post(Kind.ATTEMPT_BOUNDARY, boundary=boundary.value)
         self._phase(boundary.value)
 
@@ -229,6 +249,25 @@ class Attempt:
         self._timing[name] = now - self._since
         self._since = now
         self.tools.on_phase(self.job.label, name)
+
+
+def is_cancelled() -> bool:
+    """Whether this attempt is to stop: also where a fault of the clean-up took the place of the cancellation."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def ended_by(fault: BaseException) -> Result:
+    """What an attempt comes to that a fault ended."""
+    if is_cancelled():
+        return Result(Outcome.INTERRUPTED, None, Reason.INTERRUPTED)
+    if isinstance(fault, OSError) and fault.errno in NO_SPACE:
+        fault = write_refusal(fault, "")
+    if isinstance(fault, Refusal):
+        outcome = Outcome.INTERRUPTED if fault.reason in ENDS_THE_RUN else Outcome.INFRASTRUCTURE
+        return Result(outcome, None, fault.reason, str(fault))
+    traceback.print_exception(fault)
+    return Result(Outcome.INFRASTRUCTURE, None, Reason.INTERNAL_ERROR, f"{type(fault).__name__}: {fault}")
 
 
 def _exception(ended: Ended) -> Reason | None:

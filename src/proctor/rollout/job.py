@@ -14,6 +14,9 @@ from proctor.grading.grade import Grade
 from proctor.grading.solved import DuplicateTests, SolvedRule
 from proctor.sandbox.base import Limits, Network, PutItem
 
+# a message may quote what an agent wrote, and an entry has 65,535 bytes for everything
+MOST_SAID = 2_000
+
 
 class Boundary(StrEnum):
     """Named points of a rollout, in order."""
@@ -143,3 +146,13 @@ class Result:
     exception: Reason | None = None
     message: str | None = None
     timing: Mapping[str, int] = field(default_factory=dict)
+
+    def as_entry(self) -> dict[str, Any]:
+        """The body of `attempt.ended`."""
+        said = None if self.message is None else self.message.encode("utf-8", "backslashreplace").decode()
+        return {
+            "outcome": self.outcome.value,
+            "exception": self.exception.id if self.exception else None,
+            "message": said if said is None else said[:MOST_SAID],
+            "timing": dict(self.timing),
+        }

@@ -8,7 +8,7 @@ import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from proctor.core.canonical import encode
 from proctor.evidence.journal import Journal
@@ -21,34 +21,54 @@ _FILES_PER_ENTRY = 100
 _BYTES_PER_ENTRY = 48_000
 
 
+class _Said(NamedTuple):
+    written: asyncio.Future[int]
+    kind: Kind
+    body: dict[str, Any]
+
+
 class Record:
     """Writes one attempt. `post` orders an entry, `add` also waits until it is durable."""
 
     def __init__(self, journal: Journal, run: RunFolder, attempt: str, folder: str) -> None:
         self._journal = journal
+        self._run = run
         self._attempt = attempt
         self._filed: set[str] = set()
-        self._pending: list[asyncio.Future[int]] = []
+        self._pending: list[_Said] = []
         self.folder = run.path / folder
         self.said: dict[Kind, list[dict[str, Any]]] = {}
 
     async def add(self, kind: Kind, **body: Any) -> None:
-        """Append and wait for the fsync that covers it."""
-        await self._journal.append(kind, self._keep(kind, body))
+        """Append and wait for the fsync that covers it, and all before it. Raises as `post` and `settle`."""
+        self.post(kind, **body)
+        await self.settle()
 
     def post(self, kind: Kind, blobs: Mapping[str, bytes] | None = None, /, **body: Any) -> None:
-        """Append in order; `settle` waits."""
-        self._pending.append(self._journal.post(kind, self._keep(kind, body), blobs=blobs))
+        """Append in order; `settle` waits.
+
+        Raises:
+            Refusal: the journal takes no more (DISK_FULL, WRITE_FAILED), or JSON_INVALID.
+        """
+        whole = {"attempt": self._attempt, **body}
+        self._pending.append(_Said(self._journal.post(kind, whole, blobs=blobs), kind, whole))
+        self.said.setdefault(kind, []).append(whole)
 
     async def settle(self) -> None:
-        """Wait until all that was posted is durable. Raises what the writer raised."""
-        pending, self._pending = self._pending, []
-        await asyncio.gather(*pending)
+        """Wait until all that was posted is durable; what could not be written counts as never said.
 
-    def _keep(self, kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
-        whole = {"attempt": self._attempt, **body}
-        self.said.setdefault(kind, []).append(whole)
-        return whole
+        Raises:
+            Refusal: the first of what the writer raised (ENTRY_TOO_LARGE, DISK_FULL, WRITE_FAILED).
+        """
+        if self._pending:
+            # never gather: a cancelled caller would cancel what others must still hear the outcome of
+            await asyncio.wait([each.written for each in self._pending])
+        pending, self._pending = self._pending, []
+        failed = [(each, error) for each in pending if (error := each.written.exception()) is not None]
+        for each, _ in failed:
+            self.said[each.kind].remove(each.body)
+        if failed:
+            raise failed[0][1]
 
     async def open(self) -> None:
         """Make the attempt's folder."""
@@ -71,8 +91,14 @@ class Record:
             self.post(Kind.ATTEMPT_FILES, files=batch)
 
     async def write(self, name: str, content: Any) -> None:
-        """Write one derived JSON file of the attempt."""
-        await asyncio.to_thread((self.folder / name).write_bytes, encode(content))
+        """Write one derived JSON file of the attempt, whole or not at all. Raises Refusal DISK_FULL, WRITE_FAILED."""
+        path = self._run.relative(self.folder / name)
+        await asyncio.to_thread(self._run.write_atomic, path, encode(content))
+
+    def unwrite(self, name: str) -> None:
+        """Take back a derived file that no entry names yet."""
+        if name not in self._filed:
+            (self.folder / name).unlink(missing_ok=True)
 
 
 def _digest_new(folder: Path, filed: frozenset[str], role: str) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import shlex
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -37,9 +37,9 @@ LOG_BYTES = 64 * 2**20
 LOG_FILES = 2_000
 
 
-async def finish(work: Coroutine[Any, Any, T]) -> T:
+async def finish(work: Awaitable[T]) -> T:
     """Do this to its end even if cancelled meanwhile; the cancellation is raised afterwards."""
-    task = asyncio.ensure_future(work)
+    task = asyncio.ensure_future(_contained(work))
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
@@ -49,6 +49,14 @@ async def finish(work: Coroutine[Any, Any, T]) -> T:
     if cancelled is not None and task.exception() is None:
         raise cancelled
     return task.result()
+
+
+async def _contained(work: Awaitable[T]) -> T:
+    try:
+        return await work
+    except SystemExit as fault:
+        # out of a task of its own it would end the loop, and with it the run, before the record
+        raise RuntimeError(f"SystemExit({fault.code!r})") from fault
 
 
 async def start(job: Job, plan: World, role: str, tools: Tools) -> Sandbox:

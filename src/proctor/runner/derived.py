@@ -11,6 +11,7 @@ infrastructure ended.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 from typing import Any
 
 from proctor.core.canonical import encode
@@ -24,10 +25,10 @@ from proctor.study import Design, Plan, plan
 FORMAT = 1
 
 
-def fold(run: RunFolder, plan: Plan) -> RunState:
-    """The run's state, read from its journal."""
+def fold(run: RunFolder, plan: Plan, entries: int | None = None) -> RunState:
+    """The run's state, read from its journal: of so many entries, or of all."""
     cells = {trial.id: Cell(trial.model, trial.arm) for trial in plan.trials()}
-    return RunState.of(read_entries(run.journal_path, validate=False), cells)
+    return RunState.of(islice(read_entries(run.journal_path, validate=False), entries), cells)
 
 
 def derived_files(design: Design, drawn: Plan, state: RunState) -> dict[str, bytes]:

@@ -16,29 +16,16 @@ from proctor.admission.ready import Ready
 from proctor.core.exits import Exit
 from proctor.core.ids import attempt_id
 from proctor.core.reasons import Reason
-from proctor.evidence.fold import RunState
+from proctor.evidence.fold import Final, RunState
 from proctor.evidence.kinds import Kind
+from proctor.grading.grade import GradeState
 from proctor.report.progress import Progress
-from proctor.rollout.attempt import Tools, run_attempt
+from proctor.rollout.attempt import ENDS_THE_RUN, Tools, run_attempt
 from proctor.rollout.job import Outcome, Result
+from proctor.rollout.worlds import finish
 from proctor.runner.inputs import Inputs
 from proctor.runner.jobs import make_job
 from proctor.study.plan import Block, Plan, Trial
-
-# what would end every other attempt the same way: one attempt tried, its row written, and the schedule stops
-CAMPAIGN_FATAL = frozenset(
-    {
-        Reason.SANDBOX_UNAVAILABLE,
-        Reason.USER_NAMESPACES_FORBIDDEN,
-        Reason.BWRAP_MISSING,
-        Reason.OVERLAY_UNAVAILABLE,
-        Reason.ROOTFS_INVALID,
-        Reason.LIMIT_UNENFORCEABLE,
-        Reason.NETWORK_UNAVAILABLE,
-        Reason.DISK_FULL,
-        Reason.WRITE_FAILED,
-    }
-)
 
 
 @dataclass
@@ -144,10 +131,9 @@ class Lanes:
             if block.index not in self._left:
                 self._left[block.index] = len(self._left_of(block))
                 self._admit_block(block)
-            if await self._trial(trial, stop):
-                self._left[block.index] -= 1
-                if self._left[block.index] == 0:
-                    await self._tools.journal.append(Kind.BLOCK_ENDED, {"block": block.index})
+            final = await self._trial(trial, stop)
+            if final is not None:
+                await finish(self._final(block, trial, final))
 
     async def _may_start(self, stop: Stop) -> bool:
         if not self._going.is_set():
@@ -159,26 +145,24 @@ class Lanes:
                     wait.cancel()
         return not stop.draining.is_set()
 
-    async def _trial(self, trial: Trial, stop: Stop) -> bool:
-        """Try until there is a final; False where the run drains before."""
+    async def _trial(self, trial: Trial, stop: Stop) -> Final | None:
+        """Try until there is a final; None where the run drains before."""
+        if trial.id in self._past.due:
+            return self._past.due[trial.id]
         before = self._past.trial(trial.id)
         history = History(before.attempts, before.replaced, Outcome(before.outcome) if before.outcome else None)
         while True:
             spent = history.last is Outcome.INFRASTRUCTURE and history.replaced >= self._replacements
             if spent:
-                await self._final(trial, history, None)
-                return True
+                return final_of(history, None)
             if not await self._may_start(stop):
-                return False
+                return None
             result = await self._attempt(trial, history)
-            if result.outcome is Outcome.COMPLETED:
-                await self._final(trial, history, result)
-                return True
-            if result.exception in CAMPAIGN_FATAL:
+            if result.exception in ENDS_THE_RUN:
                 stop.drain(result.exception.id, Exit.INFRASTRUCTURE, result.exception)
-            if history.replaced >= self._replacements:
-                await self._final(trial, history, result)
-                return True
+            done = history.last is Outcome.INFRASTRUCTURE and history.replaced >= self._replacements
+            if done or history.last is Outcome.COMPLETED:
+                return final_of(history, result)
 
     async def _attempt(self, trial: Trial, history: History) -> Result:
         number, before = history.attempts, attempt_id(trial.id, history.attempts - 1)
@@ -207,28 +191,37 @@ class Lanes:
     def _replacements(self) -> int:
         return self._ready.design.stage.replacements
 
-    async def _final(self, trial: Trial, history: History, result: Result | None) -> None:
-        body = final_body(trial.id, history.attempts - 1, result)
-        self.ungraded += body["grade"] == "ungraded"
-        await self._tools.journal.append(Kind.TRIAL_FINAL, body)
-        self._progress.final(f"{trial.task} · {trial.arm} · {trial.epoch}", body["grade"], body["reason"])
+    async def _final(self, block: Block, trial: Trial, final: Final) -> None:
+        """The trial's final, with the block's end if it is the last one: no abort comes between the two."""
+        journal = self._tools.journal
+        written = [journal.post(Kind.TRIAL_FINAL, final_body(trial.id, final))]
+        self._left[block.index] -= 1
+        if self._left[block.index] == 0:
+            written.append(journal.post(Kind.BLOCK_ENDED, {"block": block.index}))
+        await asyncio.gather(*written)
+        self.ungraded += final.grade == GradeState.UNGRADED
+        self._progress.final(f"{trial.task} · {trial.arm} · {trial.epoch}", final.grade, final.reason)
 
 
-def final_body(trial: str, number: int, result: Result | None) -> dict[str, Any]:
-    """The body of `trial.final`: the attempt's grade, or why there is none."""
-    attempt = attempt_id(trial, number)
-    grade = result.grade if result else None
-    if grade is not None and result is not None and result.outcome is Outcome.COMPLETED:
-        reason = grade.reason.id if grade.reason else None
-        return {
-            "trial": trial,
-            "attempt": attempt,
-            "grade": grade.state.value,
-            "reason": reason,
-            "reward": grade.reward,
-        }
+def final_of(history: History, result: Result | None) -> Final:
+    """What the last attempt of a trial makes of it: its grade, or why there is none."""
+    number, grade = history.attempts - 1, result.grade if result else None
+    if grade is not None:
+        return Final(number, grade.state.value, grade.reason.id if grade.reason else None, grade.reward)
     why = result.exception if result and result.exception else Reason.NOT_GRADED
-    return {"trial": trial, "attempt": attempt, "grade": "ungraded", "reason": why.id, "reward": None}
+    return Final(number, GradeState.UNGRADED.value, why.id, None)
+
+
+def final_body(trial: str, final: Final) -> dict[str, Any]:
+    """The body of `trial.final`."""
+    attempt = None if final.number is None else attempt_id(trial, final.number)
+    return {
+        "trial": trial,
+        "attempt": attempt,
+        "grade": final.grade,
+        "reason": final.reason,
+        "reward": final.reward,
+    }
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -22,6 +22,7 @@ from proctor.evidence.keys import OperatorKey, config_dir, load_or_create
 from proctor.evidence.runfolder import FileRef
 from proctor.report.progress import Progress
 from proctor.rollout.attempt import Tools
+from proctor.rollout.worlds import finish
 from proctor.runner.control import serve, socket_path
 from proctor.runner.derived import derived_files, fold
 from proctor.runner.inputs import discard, stage
@@ -102,8 +103,8 @@ class Session:
     async def _prepare(self) -> Lanes:
         """Remove what a dead process left, and copy the inputs."""
         admission, ready = self._admission, self._admission.ready
-        await asyncio.to_thread(admission.kind.prune, admission.run.scratch, admission.token)
-        inputs = await asyncio.to_thread(stage, ready, admission.token)
+        await finish(asyncio.to_thread(admission.kind.prune, admission.run.scratch, admission.token))
+        inputs = await finish(asyncio.to_thread(stage, ready, admission.token))
         tools = Tools(
             admission.token, admission.kind, admission.journal, admission.run, SystemClock(), self._progress.phase
         )
@@ -112,13 +113,17 @@ class Session:
 
     async def close(self, ending: Ending) -> Exit:
         """Write the derived files and the last entry. The status in it is the one returned."""
-        self.ending = ending
         admission = self._admission
-        state = await asyncio.to_thread(fold, admission.run, admission.plan)
+        state = await asyncio.to_thread(fold, admission.run, admission.plan, admission.journal.size)
         planned = admission.plan.planned["trials"]
         files: list[FileRef] = []
         if admission.journal.poisoned is None:
-            files = await asyncio.to_thread(self._write_derived, state)
+            try:
+                files = await asyncio.to_thread(self._write_derived, state)
+            except Refusal as refusal:
+                # the end itself has its space in reserve
+                ending = Ending(Exit.INFRASTRUCTURE, refusal.reason, str(refusal))
+        self.ending = ending
         self.totals = state.totals(planned)
         await admission.journal.close(
             {
@@ -134,6 +139,7 @@ class Session:
 
     def _write_derived(self, state: RunState) -> list[FileRef]:
         admission = self._admission
+        admission.journal.release_reserve()
         files = derived_files(admission.ready.design, admission.plan, state)
         return [admission.run.write_atomic(name, content) for name, content in sorted(files.items())]
 
