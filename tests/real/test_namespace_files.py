@@ -97,7 +97,7 @@ async def test_an_owner_is_looked_up_inside(bench: Bench, tmp_path: Path) -> Non
     assert refused.value.reason is Reason.INVALID_VALUE
 
 
-@pytest.mark.parametrize("target", ["relative", "/a/../../etc", "", "/a\0b"])
+@pytest.mark.parametrize("target", ["relative", "/a/../../etc", "", "/a\0b", "/a\ud800"])
 async def test_targets_must_be_plain(bench: Bench, target: str) -> None:
     world = await bench.start()
     with pytest.raises(Refusal) as refused:
@@ -222,3 +222,57 @@ async def test_a_get_overwrites_what_an_earlier_one_brought(bench: Bench, tmp_pa
         await world.put([PutItem("/f", content=text.encode())])
         found = await fetch(world, tmp_path / "got", "/f")
         assert found[0].host_path is not None and found[0].host_path.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("item", "reason"),
+    [
+        (PutItem("/x", source=Path("/no/such/source")), Reason.FILE_UNREADABLE),
+        (PutItem("/etc/passwd/x", content=b""), Reason.PATH_UNSAFE),
+        (PutItem("/etc", content=b""), Reason.PATH_UNSAFE),
+        (PutItem("/" + "n" * 300, content=b""), Reason.PATH_UNSAFE),
+        (PutItem("/dev/x", content=b""), Reason.PATH_UNSAFE),
+    ],
+)
+async def test_what_cannot_be_put_is_a_typed_refusal_and_the_world_goes_on(
+    bench: Bench, item: PutItem, reason: Reason
+) -> None:
+    world = await bench.start()
+    with pytest.raises(Refusal) as refused:
+        await world.put([PutItem("/first", content=b"1"), item])
+    assert refused.value.reason is reason
+    assert (await bench.run(world, "echo on"))[1] == "on\n"
+
+
+@pytest.mark.parametrize(
+    "trap",
+    ["ln -s /etc/passwd /v", "mkdir -p /v/a/b; chmod 0 /v/a", "mkfifo /v", "echo 1 > /v", "ln -s /etc /v", "true"],
+)
+@pytest.mark.parametrize("content", [b"new", None])
+async def test_a_fresh_put_inherits_nothing(bench: Bench, trap: str, content: bytes | None) -> None:
+    world = await bench.start()
+    await bench.run(world, trap)
+    await world.put([PutItem("/v", content=content, mode=0o755, fresh=True)])
+    _, said = await bench.run(
+        world, "stat -c '%F %a' /v; ls -A /v; cat /v 2>/dev/null; head -c 4 /etc/passwd; ls -d /etc"
+    )
+    what = "regular file 755\n/v\nnew" if content else "directory 755\n"
+    assert said == f"{what}root/etc\n"
+
+
+async def test_what_is_mounted_is_not_replaced(bench: Bench) -> None:
+    world = await bench.start()
+    for target in ("/", "/usr", "/proc"):
+        with pytest.raises(Refusal) as refused:
+            await world.put([PutItem(target, fresh=True)])
+        assert refused.value.reason is Reason.PATH_UNSAFE
+    assert (await bench.run(world, "ls /usr/bin/env"))[0].exit_code == 0
+
+
+async def test_a_world_whose_tables_are_traps_still_runs_commands(bench: Bench) -> None:
+    world = await bench.start()
+    await bench.run(world, "rm /etc/passwd /etc/group; mkfifo /etc/passwd; ln -s /dev/zero /etc/group")
+    ended, said = await bench.run(world, "echo on")
+    assert (ended.exit_code, said) == (0, "on\n")
+    ended, _ = await bench.run(world, "true", user="www-data")
+    assert "www-data" in (ended.start_error or "")

@@ -119,6 +119,24 @@ async def test_system_calls_that_reach_beyond_are_denied(bench: Bench) -> None:
     assert said == "3\n"
 
 
+async def test_what_keeps_the_world_cannot_be_traced(bench: Bench) -> None:
+    world = await bench.start()
+    script = (
+        "import ctypes, errno, os\n"
+        "c = ctypes.CDLL(None, use_errno=True)\n"
+        "for request in (16, 0x4206):\n"
+        "    print(c.ptrace(request, 1, 0, 0), ctypes.get_errno() == errno.EPERM)\n"
+        "for name in ('mem', 'maps', 'environ', 'auxv', 'stack', 'syscall'):\n"
+        "    try: print(name, open(f'/proc/1/{name}', 'rb').read(10))\n"
+        "    except OSError as e: pass\n"
+        "child = os.fork()\n"
+        "if child == 0: os.kill(os.getpid(), 19); os._exit(0)\n"
+        "print(c.ptrace(16, child, 0, 0))\n"
+    )
+    _, said = await bench.run(world, "", argv=("python3", "-c", script))
+    assert said == "-1 True\n-1 True\n0\n"
+
+
 async def test_a_set_user_id_program_gives_nothing(bench: Bench) -> None:
     world = await bench.start()
     if world.facts["tier"] != Tier.PRIVILEGED.value:

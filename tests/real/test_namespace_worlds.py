@@ -53,6 +53,10 @@ async def test_a_signal_is_no_exit_code(bench: Bench) -> None:
         ({"argv": ("no-such-program",)}, "no-such-program"),
         ({"argv": ("/etc/passwd",)}, "denied"),
         ({"cwd": "/no/such/folder"}, "/no/such/folder"),
+        ({"cwd": "/\0"}, "null"),
+        ({"argv": ("echo", "\0")}, "null"),
+        ({"env": {"A": "\0"}}, "null"),
+        ({"argv": ("echo", "x" * 3_000_000)}, "too long"),
         ({"user": "no-such-user"}, "no-such-user"),
     ],
 )
@@ -61,6 +65,15 @@ async def test_what_cannot_start_says_why(bench: Bench, changes: dict[str, objec
     ended, _ = await bench.run(world, "true", **changes)
     assert (ended.exit_code, ended.signal) == (None, None)
     assert word.lower() in (ended.start_error or "").lower()
+
+
+async def test_output_that_cannot_be_kept_is_a_typed_refusal(bench: Bench) -> None:
+    world = await bench.start()
+    for place, reason in (("no/such/folder/out", Reason.OUT_UNUSABLE), ("/dev/full", Reason.DISK_FULL)):
+        with pytest.raises(Refusal) as refused:
+            await bench.run(world, "echo x; sleep 1000", stdout=bench.folder / place)
+        assert refused.value.reason is reason
+        assert await world.kill_all() == 0
 
 
 async def test_nothing_of_the_hosts_environment_is_inside(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,6 +328,22 @@ async def _grows(path: Path, beyond: int) -> None:
             return
         await asyncio.sleep(0.01)
     raise AssertionError(f"{path} does not grow")
+
+
+async def test_a_frozen_world_takes_no_command_and_can_be_stopped(bench: Bench) -> None:
+    world = await bench.start()
+    out = bench.folder / "ticks"
+    running = asyncio.create_task(
+        world.exec(Exec(("sh", "-c", "while :; do echo tick; sleep 0.01; done"), stdout=out, deadline_sec=60))
+    )
+    await _grows(out, 0)
+    await world.freeze()
+    with pytest.raises(Refusal) as refused:
+        await bench.run(world, "true")
+    assert refused.value.reason is Reason.SANDBOX_START_FAILED
+    await world.stop()
+    assert (await running).signal == signal.SIGKILL
+    assert bench.left() == []
 
 
 async def test_stopping_leaves_nothing_and_can_be_done_twice(bench: Bench) -> None:

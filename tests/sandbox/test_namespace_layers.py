@@ -17,6 +17,7 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Tier
 from proctor.sandbox.namespace import layers, skeleton
+from proctor.sandbox.namespace.launcher import tree
 
 Tree = dict[str, object]
 
@@ -37,9 +38,9 @@ trees: st.SearchStrategy[Tree] = st.recursive(
 )
 
 
-def lay(tree: Tree, folder: Path) -> None:
+def lay(layer: Tree, folder: Path) -> None:
     folder.mkdir()
-    for name, node in tree.items():
+    for name, node in layer.items():
         if isinstance(node, dict):
             lay(node, folder / name)
             if name == "opaque":
@@ -82,10 +83,10 @@ def test_joined_layers_show_what_they_showed_apart(folder: Path, below: Tree, st
     try:
         _supported(folder)
         wanted = below = shown({}, below)
-        for number, tree in enumerate(stack):
+        for number, written in enumerate(stack):
             (folder / str(number)).mkdir()
-            lay(tree, folder / str(number) / "root")
-            wanted = shown(wanted, tree)
+            lay(written, folder / str(number) / "root")
+            wanted = shown(wanted, written)
         layers.flatten([folder / str(number) for number in range(len(stack))], folder / "joined")
         assert shown_with_marks(below, folder / "joined/root") == wanted
         lay(below, folder / "plain")
@@ -94,7 +95,7 @@ def test_joined_layers_show_what_they_showed_apart(folder: Path, below: Tree, st
         layers.apply(folder / "joined", folder / "target")
         assert read(folder / "target/root") == wanted
     finally:
-        layers.remove(folder)
+        tree.remove(folder)
 
 
 def shown_with_marks(below: Tree, layer: Path) -> Tree:
@@ -154,9 +155,9 @@ def test_everything_that_an_agent_may_build_is_removed(folder: Path) -> None:
         os.close(fd)
         fd = deeper
     os.close(fd)
-    layers.remove(top)
+    tree.remove(top)
     assert [path.name for path in folder.iterdir()] == ["other"]
-    layers.remove(top)  # what is gone is no fault
+    tree.remove(top)  # what is gone is no fault
 
 
 def test_the_base_hides_what_is_to_be_hidden(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Tier
 from proctor.sandbox.namespace import layers, marker, skeleton
-from proctor.sandbox.namespace.launcher import holder
+from proctor.sandbox.namespace.launcher import holder, tree
 
 PREFIX = "proctor-base-"
 _MOST_BOUND = layers.MOST_LAYERS + 2
@@ -51,7 +51,7 @@ class Bases:
         self._made: dict[tuple[Tier, Path | None, tuple[Path, ...]], Path] = {}
         prune_bases()
         self.folder = _new_folder()
-        weakref.finalize(self, layers.remove, self.folder)
+        weakref.finalize(self, tree.remove, self.folder)
         (self.folder / "x").mkdir()
         for index in range(_MOST_BOUND):
             (self.folder / "l" / str(index)).mkdir(parents=True)
@@ -80,7 +80,7 @@ class Bases:
                     else:
                         skeleton.build_on_root(base, root, tier, key[2])
                 except (OSError, Refusal):
-                    layers.remove(base)
+                    tree.remove(base)
                     raise
                 self._made[key] = base
             return self._made[key]
@@ -100,7 +100,7 @@ def _new_folder() -> Path:
             marker.write(folder, "base", ())
         except OSError as fault:
             faults.append(str(fault))
-            layers.remove(folder)
+            tree.remove(folder)
             continue
         return folder
     raise Refusal(

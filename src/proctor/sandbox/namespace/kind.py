@@ -29,6 +29,7 @@ from proctor.sandbox.namespace.bases import Bases, prune_bases
 from proctor.sandbox.namespace.building import Plan, prepare
 from proctor.sandbox.namespace.channel import Channel, finish, launch
 from proctor.sandbox.namespace.command import covered, words
+from proctor.sandbox.namespace.launcher import tree
 from proctor.sandbox.namespace.probe import Found, look, try_world
 from proctor.sandbox.namespace.sandbox import Built, NamespaceSandbox
 
@@ -113,7 +114,7 @@ class NamespaceKind:
 
     def release(self, snapshot: Snapshot, admitted: Admitted) -> None:
         """Remove what a capture kept. Snapshots captured on top of it lose their ground: release those first."""
-        layers.remove(Path(snapshot.facts["home"]))
+        tree.remove(Path(snapshot.facts["home"]))
 
     def prune(self, scratch_root: Path, admitted: Admitted) -> list[str]:
         """Remove what dead runs left below `scratch_root`: control groups with what is in them, and layers."""
@@ -238,7 +239,7 @@ async def _undo(home: layers.Home, group: cgroups.Group | None, keeper: Channel 
         await keeper.close()
     if group is not None:
         cgroups.remove(group.folders)
-    await asyncio.to_thread(layers.remove, home.path)
+    await asyncio.to_thread(tree.remove, home.path)
 
 
 def _checked_root(root: Path | None) -> Path | None:

@@ -1,4 +1,4 @@
-"""Layers on the host: where a world's files lie, joining many layers into one, and removing what agents built."""
+"""Layers on the host: where a world's files lie, and joining many layers into one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from proctor.sandbox.namespace.launcher.tree import lstat, remove
 
 # The kernel takes 500 lower layers, its mount options 4,096 bytes; each more layer slows every lookup down.
 MOST_LAYERS = 16
@@ -53,7 +55,7 @@ def _join(source: str, target: str, *, keep_whiteouts: bool) -> None:
     while pending:
         upper, merged = pending.pop()
         info = os.lstat(upper)
-        there = _lstat(merged)
+        there = lstat(merged)
         if not stat.S_ISDIR(info.st_mode):
             if there is not None:
                 remove(Path(merged))
@@ -94,68 +96,3 @@ def _is_opaque(path: str) -> bool:
         except OSError:
             continue
     return False
-
-
-def remove(path: Path) -> None:
-    """Remove a file or a whole tree, whatever an agent made of it: any depth, any modes. Raises OSError.
-
-    One folder is open at a time and no path gets longer than a name, so neither descriptors nor path lengths nor the
-    stack limit the depth. Nobody else may write there meanwhile.
-    """
-    info = _lstat(str(path))
-    if info is None:
-        return
-    if not stat.S_ISDIR(info.st_mode):
-        path.unlink()
-        return
-    fd = _enter(str(path), None)
-    names: list[str] = []
-    try:
-        while True:
-            deeper = _clear(fd)
-            if deeper is not None:
-                child = _enter(deeper, fd)
-                os.close(fd)
-                fd = child
-                names.append(deeper)
-            elif names:
-                parent = os.open("..", os.O_RDONLY | os.O_DIRECTORY, dir_fd=fd)
-                os.close(fd)
-                fd = parent
-                os.rmdir(names.pop(), dir_fd=fd)
-            else:
-                break
-    finally:
-        os.close(fd)
-    path.rmdir()
-
-
-def _enter(name: str, within: int | None) -> int:
-    """Open a folder that may have been made unreadable."""
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-    if within is None:
-        Path(name).chmod(0o700)
-    elif stat.S_IMODE(os.stat(name, dir_fd=within, follow_symlinks=False).st_mode) & 0o700 != 0o700:
-        os.chmod(name, 0o700, dir_fd=within)
-    return os.open(name, flags, dir_fd=within)
-
-
-def _clear(fd: int) -> str | None:
-    """Remove all but folders; the name of one folder that is left, or None."""
-    with os.scandir(fd) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                try:
-                    os.rmdir(entry.name, dir_fd=fd)
-                except OSError:
-                    return entry.name
-            else:
-                os.unlink(entry.name, dir_fd=fd)
-    return None
-
-
-def _lstat(path: str) -> os.stat_result | None:
-    try:
-        return os.lstat(path)
-    except FileNotFoundError:
-        return None

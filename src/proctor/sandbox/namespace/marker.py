@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from proctor.sandbox.namespace import cgroups, layers
+from proctor.sandbox.namespace import cgroups
+from proctor.sandbox.namespace.launcher import tree
 
 _NAME = "marker.json"
 _DEPTH = 3
@@ -60,7 +61,7 @@ def prune(scratch_root: Path) -> list[str]:
             continue
         groups = tuple(Path(group) for group in said.get("groups", []))
         removed += [str(group) for group in groups if group.is_dir() and _end_group(group)]
-        layers.remove(home)
+        tree.remove(home)
         removed.append(str(home))
     return removed
 

@@ -22,9 +22,10 @@ from proctor.sandbox.namespace import cgroups, layers, skeleton
 from proctor.sandbox.namespace.bases import Bases
 from proctor.sandbox.namespace.channel import Channel
 from proctor.sandbox.namespace.command import Mount, covered, words
-from proctor.sandbox.namespace.launcher import holder, seccomp
+from proctor.sandbox.namespace.launcher import holder, seccomp, tree
 
 _TRY_SEC = 10.0
+_OLDEST_KERNEL = (5, 11)  # the first with overlays in user namespaces; entering worlds needs 5.8
 _OLDEST_BWRAP = (0, 11, 0)  # the first with --overlay
 _IN_CONTAINER = "In a container: start it with unshare and mount allowed (its seccomp profile). Or use another sandbox."
 _SYSCTLS = (
@@ -80,6 +81,12 @@ def look(launcher: Channel, bases: Bases, deadline_sec: float) -> Found:
             "there is no system call table for this machine",
             observed=machine,
             required=" or ".join(holder.machines()),
+        )
+        return Found(Tier.ORDINARY, None, {}, {}, (refusal,), False, ())
+    kernel = tuple(int(part) for part in re.findall(r"\d+", platform.release())[:2])
+    if kernel < _OLDEST_KERNEL:
+        refusal = Refusal(
+            Reason.SANDBOX_UNAVAILABLE, "the kernel is too old", observed=platform.release(), required="5.11"
         )
         return Found(Tier.ORDINARY, None, {}, {}, (refusal,), False, ())
     tier, refusal = _user_namespaces(launcher, root, deadline_sec)
@@ -178,7 +185,7 @@ def try_world(
         )
         return None if "pid" in answer else f"{answer['failed']}: {answer['text']}"
     finally:
-        layers.remove(home.path)
+        tree.remove(home.path)
 
 
 def _line(path: str) -> str | None:

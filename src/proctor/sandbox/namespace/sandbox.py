@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import resource
 import signal
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Ended, Exec, Fetched, LimitInForce, PutItem, SandboxSpec, Snapshot, Tier
 from proctor.sandbox.namespace import cgroups, layers
 from proctor.sandbox.namespace.channel import Channel, finish
-from proctor.sandbox.namespace.launcher import wire
+from proctor.sandbox.namespace.launcher import tree, wire
 from proctor.sandbox.namespace.limits import LimitPlan
 
 T = TypeVar("T")
@@ -27,6 +28,15 @@ _COPY_SEC = 600.0
 _FREEZE_SEC = 10.0
 _GROUP_SEC = 10.0
 _OPEN_FILES = 65_536
+_REFUSED = {
+    "unsafe": Reason.PATH_UNSAFE,
+    "no_user": Reason.INVALID_VALUE,
+    "unreadable": Reason.FILE_UNREADABLE,
+    "place": Reason.PATH_UNSAFE,
+    "unopened": Reason.OUT_UNUSABLE,
+    "output": Reason.OUT_UNUSABLE,
+    "fault": Reason.SANDBOX_LOST,
+}
 
 
 @dataclass(frozen=True)
@@ -72,7 +82,7 @@ class NamespaceSandbox:
         """Run a command inside; nothing of it is left after this returns or raises.
 
         Raises:
-            Refusal: SANDBOX_LOST when the world ended; DISK_FULL when its output cannot be kept;
+            Refusal: SANDBOX_LOST when the world ended; OUT_UNUSABLE or DISK_FULL when its output cannot be kept;
                 SANDBOX_START_FAILED while the world is frozen.
         """
         if not command.argv:
@@ -105,8 +115,9 @@ class NamespaceSandbox:
         """Bring files in, all in one go.
 
         Raises:
-            Refusal: PATH_UNSAFE for a target that is no plain absolute path or a special file in a source;
-                TASK_NEEDS_ROOT for an owner where there is one user only; SANDBOX_LOST.
+            Refusal: PATH_UNSAFE for a target that is no plain absolute path or cannot be made, or a special file in
+                a source; FILE_UNREADABLE for a source; INVALID_VALUE for an owner that is not known inside;
+                TASK_NEEDS_ROOT for what one user alone cannot do; DISK_FULL; SANDBOX_LOST.
         """
         listed = []
         for item in items:
@@ -119,6 +130,7 @@ class NamespaceSandbox:
                     "content": item.content,
                     "mode": item.mode,
                     "owner": item.owner,
+                    "fresh": item.fresh,
                 }
             )
         await self._ask({"op": "put", "items": listed}, _COPY_SEC)
@@ -204,11 +216,11 @@ class NamespaceSandbox:
         await self._close()
         built, home = self._built, self._built.home
         kept = (home.upper,) if built.copied else (*built.captured, home.upper)
-        await asyncio.to_thread(layers.remove, home.work)
+        await asyncio.to_thread(tree.remove, home.work)
         if len(kept) >= layers.MOST_LAYERS:
             joined = home.path / "f"
             await asyncio.to_thread(layers.flatten, kept, joined)
-            await asyncio.to_thread(layers.remove, home.upper)
+            await asyncio.to_thread(tree.remove, home.upper)
             kept = (joined,)
         self._captured = True
         facts = {
@@ -224,7 +236,7 @@ class NamespaceSandbox:
             await self._close()
         finally:
             if not self._captured:
-                await asyncio.to_thread(layers.remove, self._built.home.path)
+                await asyncio.to_thread(tree.remove, self._built.home.path)
 
     async def _close(self) -> None:
         """End every process, and remove what of the world is not files. Done once, whoever asks."""
@@ -271,15 +283,19 @@ class NamespaceSandbox:
         if self._ended:
             raise Refusal(Reason.SANDBOX_LOST, "the sandbox was stopped before")
         answer = await self._keeper.call(request, deadline_sec)
-        if "unsafe" in answer:
-            raise Refusal(Reason.PATH_UNSAFE, "a file cannot be taken", observed=answer["unsafe"])
-        if "no_user" in answer:
-            raise Refusal(Reason.INVALID_VALUE, "an owner is not known inside", observed=answer["no_user"])
-        if "fault" in answer:
-            full = answer["errno"] in (errno.ENOSPC, errno.EDQUOT)
-            reason = Reason.DISK_FULL if full else Reason.SANDBOX_LOST
-            raise Refusal(reason, f"a request to the sandbox failed: {answer['fault']}")
+        if "refused" in answer:
+            raise self._refusal(answer)
         return answer
+
+    def _refusal(self, answer: wire.Message) -> Refusal:
+        number, text = answer["errno"], answer["text"]
+        reason = _REFUSED[answer["refused"]]
+        if number in (errno.ENOSPC, errno.EDQUOT):
+            reason = Reason.DISK_FULL
+        elif answer["refused"] == "place" and number in (errno.EACCES, errno.EPERM):
+            # What belongs to another user below cannot be written by the one user of this tier.
+            reason = Reason.TASK_NEEDS_ROOT if self._built.tier is Tier.ORDINARY else Reason.PATH_UNSAFE
+        return Refusal(reason, f"the sandbox could not do it: {text}", observed=answer["refused"])
 
 
 def _bound(kind: int) -> int:
@@ -290,9 +306,17 @@ def _bound(kind: int) -> int:
 def _plain(path: str) -> str:
     """An absolute path without detours. Raises Refusal (PATH_UNSAFE)."""
     parts = PurePosixPath(path).parts
-    if not path.startswith("/") or ".." in parts or "\0" in path:
+    if not path.startswith("/") or ".." in parts or "\0" in path or not _encodable(path):
         raise Refusal(Reason.PATH_UNSAFE, "a path inside must be absolute and without ..", path=path)
     return "/" + "/".join(parts[1:])
+
+
+def _encodable(path: str) -> bool:
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 async def _until(done: Any, deadline_sec: float, what: str) -> None:

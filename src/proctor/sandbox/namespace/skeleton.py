@@ -14,8 +14,8 @@ from pathlib import Path
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Tier
-from proctor.sandbox.namespace import layers
 from proctor.sandbox.namespace.command import HOSTNAME
+from proctor.sandbox.namespace.launcher import tree
 
 _FOLDERS = (
     "dev",
@@ -217,7 +217,7 @@ def _hide(layer: Path, below: Path, hidden: Sequence[Path]) -> None:
                 _folder(at, stat.S_IMODE(info.st_mode))
                 if os.geteuid() == 0:
                     os.chown(at, info.st_uid, info.st_gid)
-        layers.remove(layer.joinpath(*parts))
+        tree.remove(layer.joinpath(*parts))
         os.mknod(layer.joinpath(*parts), stat.S_IFCHR, os.makedev(0, 0))
 
 

@@ -66,8 +66,9 @@ def become(job: dict[str, Any]) -> NoReturn:
     os.setuid(user.uid)
     try:
         os.chdir(job["cwd"])
-    except OSError as fault:
-        raise StartError(f"working folder {job['cwd']!r}: {fault.strerror}") from None
+    except (OSError, ValueError) as fault:
+        why = fault.strerror if isinstance(fault, OSError) else fault
+        raise StartError(f"working folder {job['cwd']!r}: {why}") from None
     env = {"PATH": _PATH, "HOME": user.home, "USER": user.name, "LOGNAME": user.name, "LANG": "C.UTF-8"} | job["env"]
     linux.install_filter(seccomp.program())
     for number in set(signal.valid_signals()) - {signal.SIGKILL, signal.SIGSTOP}:

@@ -46,19 +46,21 @@ def supervise(job: dict[str, Any], peer: socket.socket, world: World) -> None:
 
     The job: `argv`, `env`, `cwd`, `user`, `stdin`, `stdout`, `stderr` (host paths), `cap`, `deadline` (seconds),
     `rlimits`, `groups` (host paths of files that take a pid), `memory`, `storage` (bytes to watch, or None). The
-    answer has the fields of `Ended`, or `fault` when the supervisor itself failed.
+    answer has the fields of `Ended`, or `refused`: `unopened` when a host file could not be opened, `output` when the
+    host did not take output, `fault` when the world could not be entered.
     """
-    entered = False
+    stage = "unopened"
     try:
         prepared = _Prepared(job)
+        stage = "fault"
         watcher = watch.Watch(job["memory"], job["storage"], world.uppers)
         world.enter(processes=True)
-        entered = True
+        stage = "output"
         answer = _supervised(job | {"many_users": world.many_users}, peer, prepared, watcher)
     except OSError as fault:
-        if entered:
+        if stage == "output":
             _sweep()
-        answer = {"fault": str(fault), "errno": fault.errno}
+        answer = {"refused": stage, "text": str(fault), "errno": fault.errno}
     wire.send(peer, answer)
 
 
@@ -139,7 +141,7 @@ def signal_all(request: wire.Message, peer: socket.socket, world: World) -> None
         else:
             wire.send(peer, {"count": _signal_once(request["signal"])})
     except OSError as fault:
-        wire.send(peer, {"fault": str(fault), "errno": fault.errno})
+        wire.send(peer, {"refused": "fault", "text": str(fault), "errno": fault.errno})
 
 
 def _become(job: dict[str, Any], groups: list[int], standard: tuple[int, int, int], trouble: int) -> None:
@@ -151,7 +153,7 @@ def _become(job: dict[str, Any], groups: list[int], standard: tuple[int, int, in
         confine.become(job)
     except confine.StartError as fault:
         os.write(trouble, str(fault).encode("utf-8", "replace")[:4000])
-    except OSError as fault:
+    except (OSError, ValueError) as fault:
         os.write(trouble, f"confinement failed: {fault}".encode("utf-8", "replace")[:4000])
     finally:
         os._exit(127)
@@ -192,12 +194,22 @@ def _signal_once(number: int) -> int:
     return count
 
 
+def _reap() -> None:
+    """Take the statuses of our own dead children, which else stand in the world's process list until we end."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return
+
+
 def _sweep() -> int | None:
     """Kill everything inside but PID 1 and see it gone: how many there were, None when some would not go."""
     found = 0
     deadline = time.monotonic() + _SWEEP_SEC
     pause = 0.0002
     while time.monotonic() < deadline:
+        _reap()
         # Again and again: what is inside shares our helper's user and may kill it before it kills.
         found = max(found, _signal_once(signal.SIGKILL))
         if not watch.processes():

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from proctor.sandbox.namespace.launcher import copying, linux, probes, run, wire
+from proctor.sandbox.namespace.launcher import getting, linux, probes, putting, run, wire
 
 INFO_FD = "@INFO@"
 
@@ -77,9 +77,9 @@ def _handle(message: wire.Message, peer: socket.socket, world: World) -> None:
         case "signal":
             run.signal_all(message, peer, world)
         case "put":
-            copying.put(message, peer, world)
+            putting.put(message, peer, world)
         case "get":
-            copying.get(message, peer, world)
+            getting.get(message, peer, world)
 
 
 class _Failed(Exception):
