@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import io
 import os
 import signal
 from collections import Counter
@@ -300,7 +301,7 @@ class Bench:
 
 
 async def _to_the_end(admission: Admission, request: Request, control: Path) -> Exit:
-    with Path(os.devnull).open("w") as nowhere, Progress(nowhere, quiet=True) as progress:
+    with Progress(io.StringIO(), quiet=True) as progress:
         session = Session(admission, progress, request, control)
         try:
             return await run_to_the_end(session.work, session.close)
@@ -317,7 +318,7 @@ def bodies(out: Path, kind: Kind) -> list[dict[str, Any]]:
 
 
 def findings(report: Report) -> list[str]:
-    return [f"{result.id}: {result.findings}" for result in report.results if result.status is Status.FAIL]
+    return [f"{result.check}: {result.findings}" for result in report.results if result.status is Status.FAIL]
 
 
 def check_record(out: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from fake_worlds import ABORTS, TROUBLE, Bench, Steps, bodies, check_record, entries, write_study
+
 from proctor.core.exits import Exit
 from proctor.evidence.kinds import Kind
 

@@ -27,6 +27,7 @@ from proctor.rollout import verdict, worlds
 from proctor.rollout.derived import attempt_record
 from proctor.rollout.job import Boundary, Job, Outcome, Result
 from proctor.rollout.record import Record
+from proctor.rollout.waiting import finish, in_thread
 from proctor.sandbox.base import Ended, Sandbox, SandboxKind, Snapshot
 
 # What would end every other attempt the same way: the attempt that met it counts as interrupted, and the run stops.
@@ -81,7 +82,7 @@ async def run_attempt(job: Job, tools: Tools) -> Result:
         # the boundary of an attempt: a fault of ours ends this attempt, on the record, and not the run
         result = ended_by(fault)
     finally:
-        result = await worlds.finish(attempt.close(result))
+        result = await finish(attempt.close(result))
     if is_cancelled():
         raise asyncio.CancelledError
     return result
@@ -178,7 +179,7 @@ class Attempt:
                 yield world
         finally:
             if before is not None:
-                await worlds.finish(asyncio.to_thread(worlds.let_go, job, before, tools))
+                await in_thread(worlds.let_go, job, before, tools)
 
     async def verify(self, world: Sandbox) -> Grade:
         """Bring the tests in, run them where the agent cannot act, and read the verdict from a cleared path."""
@@ -194,7 +195,7 @@ class Attempt:
             ended=worlds.as_record(ended),
             duration_ns=ended.duration_ns,
         )
-        grade, tests = await asyncio.to_thread(verdict.read, output, ended, job)
+        grade, tests = await in_thread(verdict.read, output, ended, job)
         await self.record.write("tests.json", tests)
         return grade
 
@@ -221,7 +222,7 @@ class Attempt:
                 result = await self._keep_files(replace(result, timing=dict(self._timing)))
                 await record.add(Kind.ATTEMPT_ENDED, **result.as_entry())
         finally:
-            await asyncio.to_thread(worlds.clear_scratch, self.job, self.tools)
+            await in_thread(worlds.clear_scratch, self.job, self.tools)
         return result
 
     async def _keep_files(self, result: Result) -> Result:

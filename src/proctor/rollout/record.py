@@ -14,6 +14,7 @@ from proctor.core.canonical import encode
 from proctor.evidence.journal import Journal
 from proctor.evidence.kinds import Kind
 from proctor.evidence.runfolder import RunFolder
+from proctor.rollout.waiting import in_thread
 
 _CHUNK = 1 << 20
 # an entry holds at most 65,535 bytes, and a path at most 4,096 characters that may each take six when escaped
@@ -72,11 +73,11 @@ class Record:
 
     async def open(self) -> None:
         """Make the attempt's folder."""
-        await asyncio.to_thread(self.folder.mkdir, parents=True)
+        await in_thread(self.folder.mkdir, parents=True)
 
     async def file_all(self, role: str) -> None:
         """Name every file of the attempt's folder that no entry names yet, after it is safely on disk."""
-        found = await asyncio.to_thread(_digest_new, self.folder, frozenset(self._filed), role)
+        found = await in_thread(_digest_new, self.folder, frozenset(self._filed), role)
         self._filed.update(each["path"] for each in found)
         batch: list[dict[str, Any]] = []
         size = 0
@@ -93,7 +94,7 @@ class Record:
     async def write(self, name: str, content: Any) -> None:
         """Write one derived JSON file of the attempt, whole or not at all. Raises Refusal DISK_FULL, WRITE_FAILED."""
         path = self._run.relative(self.folder / name)
-        await asyncio.to_thread(self._run.write_atomic, path, encode(content))
+        await in_thread(self._run.write_atomic, path, encode(content))
 
     def unwrite(self, name: str) -> None:
         """Take back a derived file that no entry names yet."""

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pathspec import PathSpec
 
@@ -22,12 +22,11 @@ from proctor.evidence.kinds import Kind
 from proctor.evidence.runfolder import RunFolder
 from proctor.rollout.job import Artifact, Command, Healthcheck, Job, World
 from proctor.rollout.record import Record
+from proctor.rollout.waiting import finish, in_thread
 from proctor.sandbox.base import Ended, Exec, Network, PutItem, Sandbox, SandboxSpec, Snapshot
 
 if TYPE_CHECKING:
     from proctor.rollout.attempt import Tools
-
-T = TypeVar("T")
 
 KEPT = "kept.json"
 LOGS = ("/logs/verifier", "/logs/agent", "/logs/artifacts")
@@ -35,28 +34,6 @@ OPEN = 0o777
 # what an agent may leave for people; a flood is cut, and said
 LOG_BYTES = 64 * 2**20
 LOG_FILES = 2_000
-
-
-async def finish(work: Awaitable[T]) -> T:
-    """Do this to its end even if cancelled meanwhile; the cancellation is raised afterwards."""
-    task = asyncio.ensure_future(_contained(work))
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as again:
-            cancelled = again
-    if cancelled is not None and task.exception() is None:
-        raise cancelled
-    return task.result()
-
-
-async def _contained(work: Awaitable[T]) -> T:
-    try:
-        return await work
-    except SystemExit as fault:
-        # out of a task of its own it would end the loop, and with it the run, before the record
-        raise RuntimeError(f"SystemExit({fault.code!r})") from fault
 
 
 async def start(job: Job, plan: World, role: str, tools: Tools) -> Sandbox:
@@ -240,7 +217,7 @@ async def fetch_logs(world: Sandbox, job: Job, folder: Path) -> None:
     await fetch_flat(world, "/logs/agent", folder / "agent")
     artifacts = folder / "artifacts"
     await fetch(world, ["/logs/artifacts", *(artifact.source for artifact in job.artifacts)], artifacts)
-    await asyncio.to_thread(_leave_out, artifacts, job.artifacts)
+    await in_thread(_leave_out, artifacts, job.artifacts)
 
 
 def _leave_out(artifacts: Path, declared: Sequence[Artifact]) -> None:
@@ -259,14 +236,14 @@ async def fetch(world: Sandbox, paths: Sequence[str], into: Path) -> None:
     if skipped:
         into.mkdir(parents=True, exist_ok=True)
         text = "".join(skipped).encode("utf-8", "backslashreplace")
-        await asyncio.to_thread((into / "skipped.txt").write_bytes, text)
+        await in_thread((into / "skipped.txt").write_bytes, text)
 
 
 async def fetch_flat(world: Sandbox, path: str, into: Path) -> None:
     """Bring the content of one folder out, right into `into`; what stands there already keeps its name."""
     coming = into / ".coming"
     await fetch(world, [path], coming)
-    await asyncio.to_thread(_move_up, coming, path, into)
+    await in_thread(_move_up, coming, path, into)
 
 
 def _move_up(coming: Path, path: str, into: Path) -> None:

@@ -22,7 +22,7 @@ from proctor.grading.grade import GradeState
 from proctor.report.progress import Progress
 from proctor.rollout.attempt import ENDS_THE_RUN, Tools, run_attempt
 from proctor.rollout.job import Outcome, Result
-from proctor.rollout.worlds import finish
+from proctor.rollout.waiting import finish
 from proctor.runner.inputs import Inputs
 from proctor.runner.jobs import make_job
 from proctor.study.plan import Block, Plan, Trial

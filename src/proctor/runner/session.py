@@ -22,7 +22,7 @@ from proctor.evidence.keys import OperatorKey, config_dir, load_or_create
 from proctor.evidence.runfolder import FileRef
 from proctor.report.progress import Progress
 from proctor.rollout.attempt import Tools
-from proctor.rollout.worlds import finish
+from proctor.rollout.waiting import in_thread
 from proctor.runner.control import serve, socket_path
 from proctor.runner.derived import derived_files, fold
 from proctor.runner.inputs import discard, stage
@@ -103,8 +103,8 @@ class Session:
     async def _prepare(self) -> Lanes:
         """Remove what a dead process left, and copy the inputs."""
         admission, ready = self._admission, self._admission.ready
-        await finish(asyncio.to_thread(admission.kind.prune, admission.run.scratch, admission.token))
-        inputs = await finish(asyncio.to_thread(stage, ready, admission.token))
+        await in_thread(admission.kind.prune, admission.run.scratch, admission.token)
+        inputs = await in_thread(stage, ready, admission.token)
         tools = Tools(
             admission.token, admission.kind, admission.journal, admission.run, SystemClock(), self._progress.phase
         )

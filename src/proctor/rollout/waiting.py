@@ -1,0 +1,37 @@
+"""Work that is done to its end even if the one who waits for it is cancelled: clean-up, and threads that write."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+async def finish(work: Awaitable[T]) -> T:
+    """Do this to its end even if cancelled meanwhile; the cancellation, or else its own fault, is raised afterwards."""
+    task = asyncio.ensure_future(_contained(work))
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as again:
+            cancelled = again
+    if cancelled is not None and task.exception() is None:
+        raise cancelled
+    return task.result()
+
+
+async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Do blocking work in a thread. A cancelled caller waits for it: left alone it would write on behind its back."""
+    return await finish(asyncio.to_thread(work, *args, **kwargs))
+
+
+async def _contained(work: Awaitable[T]) -> T:
+    try:
+        return await work
+    except SystemExit as fault:
+        # out of a task of its own it would end the loop, and with it the run, before the record
+        raise RuntimeError(f"SystemExit({fault.code!r})") from fault
