@@ -20,7 +20,6 @@ from proctor.core.exits import Exit
 from proctor.core.ids import new_run_id
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.core.strictjson import loads
 from proctor.core.tokens import Admitted, seal_admitted, seal_probe
 from proctor.evidence.fold import RunState
 from proctor.evidence.journal import Journal
@@ -32,9 +31,9 @@ from proctor.evidence.runfolder import ManifestHandle, RunFolder
 from proctor.evidence.scan import scan
 from proctor.sandbox.base import SandboxKind
 from proctor.study import Design, Plan, plan
+from proctor.study.design import read_design
 
 PROBE_DEADLINE_SEC = 20.0
-MAX_DESIGN_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True)
@@ -188,7 +187,7 @@ def _look(run: RunFolder, resuming: bool, locked: Refusal | None) -> tuple[Folde
     try:
         scan(run)
         past = RunState.of(read_entries(run.journal_path, validate=False))
-        design = read_design(run)
+        design = read_design(run.design_path)
         if past.admitted is None or past.admitted["design_sha256"] != design.sha256:
             raise Refusal(
                 Reason.EVIDENCE_DAMAGED, "design.json is not the design that was admitted", path="design.json"
@@ -216,19 +215,6 @@ def token_for(run: RunFolder) -> Admitted:
 
 def _token(run: RunFolder, run_id: str, design_sha256: str) -> Admitted:
     return seal_admitted(run_id=run_id, run_dir=run.path, design_sha256=design_sha256, label=f"proctor-{run_id}")
-
-
-def read_design(run: RunFolder) -> Design:
-    """The frozen design of a run.
-
-    Raises:
-        Refusal: EVIDENCE_UNREADABLE, EVIDENCE_DAMAGED, JSON_INVALID, FORMAT_UNKNOWN.
-    """
-    try:
-        data = run.design_path.read_bytes()
-    except OSError as error:
-        raise Refusal(Reason.EVIDENCE_UNREADABLE, f"the design cannot be read: {error}", path="design.json") from error
-    return Design.from_json(loads(data, max_bytes=MAX_DESIGN_BYTES, path="design.json"), path="design.json")
 
 
 def _first_request(run: RunFolder, past: RunState) -> Mapping[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import stat
 from dataclasses import dataclass, field
+from pathlib import Path
 
 MAX_REWARD_BYTES = 65_536
 MAX_REPORT_BYTES = 16 * 2**20
@@ -50,3 +52,25 @@ class VerdictFiles:
     reward_json: VerdictFile = field(default_factory=Absent)
     ctrf: VerdictFile = field(default_factory=Absent)
     junit: VerdictFile = field(default_factory=Absent)
+
+
+def verdict_files(folder: Path) -> VerdictFiles:
+    """What stands in a verifier's folder; nothing but regular files is opened. Raises OSError."""
+    return VerdictFiles(
+        reward_txt=_file(folder / "reward.txt"),
+        reward_json=_file(folder / "reward.json"),
+        ctrf=_file(folder / "ctrf.json"),
+        junit=_file(folder / "junit.xml"),
+    )
+
+
+def _file(path: Path) -> VerdictFile:
+    try:
+        seen = path.lstat()
+    except FileNotFoundError:
+        return Absent()
+    if not stat.S_ISREG(seen.st_mode):
+        return NotAFile("a special file")
+    if seen.st_size > MAX_REPORT_BYTES:
+        return TooLarge(seen.st_size)
+    return Content(path.read_bytes())

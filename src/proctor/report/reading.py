@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from typing import Any
 from proctor.core.ids import attempt_id, trial_folder
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.core.strictjson import loads
 from proctor.evidence.entries import JOURNAL, Entry, damaged
 from proctor.evidence.fold import SUPERSEDED, Cell, RunState
 from proctor.evidence.kinds import FORMAT, Kind
@@ -21,8 +19,7 @@ from proctor.grading.grade import GradeState
 from proctor.grading.summary import Final, PlannedTrial, summarize
 from proctor.report.shapes import check_shape
 from proctor.study import Design, Plan, Trial, plan
-
-MAX_DESIGN_BYTES = 256 * 2**20
+from proctor.study.design import read_design
 
 
 @dataclass(slots=True)
@@ -118,7 +115,7 @@ def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], 
     Raises:
         Refusal: `run_not_found`, `evidence_unreadable`, `evidence_damaged`, `format_unknown`.
     """
-    design = read_design(run)
+    design = read_design(run.design_path)
     drawn = plan(design)
     trials = list(drawn.trials())
     state = RunState({trial.id: Cell(trial.model, trial.arm) for trial in trials})
@@ -136,24 +133,6 @@ def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], 
     if said != design.sha256:
         raise damaged("the design is not the one that was admitted", "design.json", design.sha256, said)
     return Reading(run, design, drawn, state, tuple(_row(trial, state, tries) for trial in trials))
-
-
-def read_design(run: RunFolder) -> Design:
-    """The frozen design of a run.
-
-    Raises:
-        Refusal: `evidence_unreadable`, `evidence_damaged`, `json_invalid`, `format_unknown`.
-    """
-    try:
-        data = run.design_path.read_bytes()
-    except OSError as error:
-        raise Refusal(
-            Reason.EVIDENCE_UNREADABLE, f"the design cannot be read: {error.strerror}", path="design.json"
-        ) from error
-    design = Design.from_json(loads(data, max_bytes=MAX_DESIGN_BYTES, path="design.json"), path="design.json")
-    if hashlib.sha256(data).hexdigest() != design.sha256:
-        raise damaged("the design is not in its canonical form", "design.json")
-    return design
 
 
 @contextmanager

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import stat
-from pathlib import Path
 from typing import Any
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence.runfolder import RunFolder
-from proctor.grading.files import MAX_REPORT_BYTES, Absent, Content, NotAFile, TooLarge, VerdictFile, VerdictFiles
+from proctor.grading.files import verdict_files
 from proctor.grading.join import per_test_record
 from proctor.grading.verdicts import read_verdicts
 from proctor.report.tailing import inside
@@ -25,25 +23,8 @@ def tests_of(run: RunFolder, folder: str) -> dict[str, Any] | None:
     if not output.is_dir():
         return None
     try:
-        files = VerdictFiles(
-            reward_txt=_file(output / "reward.txt"),
-            reward_json=_file(output / "reward.json"),
-            ctrf=_file(output / "ctrf.json"),
-            junit=_file(output / "junit.xml"),
-        )
+        files = verdict_files(output)
     except OSError as error:
         message = f"a verdict file cannot be read: {error.strerror or error}"
         raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path=f"{folder}/verifier") from error
     return per_test_record(read_verdicts(files))
-
-
-def _file(path: Path) -> VerdictFile:
-    try:
-        seen = path.lstat()
-    except FileNotFoundError:
-        return Absent()
-    if not stat.S_ISREG(seen.st_mode):
-        return NotAFile("a special file")
-    if seen.st_size > MAX_REPORT_BYTES:
-        return TooLarge(seen.st_size)
-    return Content(path.read_bytes())

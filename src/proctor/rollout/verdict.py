@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import stat
 from pathlib import Path
 from typing import Any
 
 from proctor.agents.oracle import RUN_SCRIPT
-from proctor.grading.files import MAX_REPORT_BYTES, Absent, Content, NotAFile, TooLarge, VerdictFile, VerdictFiles
+from proctor.grading.files import verdict_files
 from proctor.grading.grade import Assurance, Grade, VerifierOutcome, grade
 from proctor.grading.join import per_test_record
 from proctor.grading.verdicts import read_verdicts
@@ -41,28 +40,10 @@ async def run_tests(world: Sandbox, job: Job, output: Path) -> Ended:
 
 def read(output: Path, ended: Ended, job: Job) -> tuple[Grade, Any]:
     """The grade, and the content of `tests.json`."""
-    files = VerdictFiles(
-        reward_txt=_file(output / "reward.txt"),
-        reward_json=_file(output / "reward.json"),
-        ctrf=_file(output / "ctrf.json"),
-        junit=_file(output / "junit.xml"),
-    )
-    verdicts = read_verdicts(files)
+    verdicts = read_verdicts(verdict_files(output))
     outcome = VerifierOutcome(ended.exit_code, ended.signal, ended.timed_out, ended.start_error)
     graded = grade(verdicts, outcome, rule=job.rule, duplicate_tests=job.duplicate_tests, assurance=Assurance.ISOLATED)
     return graded, per_test_record(verdicts)
-
-
-def _file(path: Path) -> VerdictFile:
-    try:
-        seen = path.lstat()
-    except FileNotFoundError:
-        return Absent()
-    if not stat.S_ISREG(seen.st_mode):
-        return NotAFile("a special file")
-    if seen.st_size > MAX_REPORT_BYTES:
-        return TooLarge(seen.st_size)
-    return Content(path.read_bytes())
 
 
 def as_entry(graded: Grade) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -16,8 +17,10 @@ from pydantic import TypeAdapter, ValidationError
 from proctor.core.canonical import encode
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.strictjson import loads
 
 FORMAT = 1
+MAX_DESIGN_BYTES = 256 * 2**20
 
 _ABSENT_IF_UNUSED = {"absent_if_unused": True}
 
@@ -237,6 +240,24 @@ class Design:
         if encode(value) != design.to_bytes():
             raise _damaged("it holds other fields, or fields of another type, than a design", path)
         return design
+
+
+def read_design(file: Path) -> Design:
+    """The frozen design of a run, from its `design.json`.
+
+    Raises:
+        Refusal: `evidence_unreadable`, `evidence_damaged` (not in canonical form, too), `json_invalid`,
+            `format_unknown`.
+    """
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        message = f"the design cannot be read: {error.strerror or error}"
+        raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path=file.name) from error
+    design = Design.from_json(loads(data, max_bytes=MAX_DESIGN_BYTES, path=file.name), path=file.name)
+    if hashlib.sha256(data).hexdigest() != design.sha256:
+        raise _damaged("it is not in its canonical form", file.name)
+    return design
 
 
 def _damaged(what: str, path: str | None) -> Refusal:
