@@ -43,6 +43,7 @@ from proctor.tasks.task import Task
 from proctor.tasks.world import World
 
 SANDBOXES = "proctor.sandboxes"
+RUNS = "runs"
 _TASK_DIGEST = re.compile(r"tasks\[(.*)\]\.sha256")
 
 
@@ -75,7 +76,7 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
     loaded = _load(request, found)
     if loaded is None:
         return Gathered(replace(facts, study=tuple(found.study)), probes)
-    git = git_facts(loaded.folder.absolute(), [request.out.absolute(), loaded.folder.absolute() / "runs"], probe)
+    git = git_facts(loaded.folder.absolute(), _runs(request, loaded), probe)
     probes["git"] = git.as_record()
     facts = replace(facts, git=git)
     if loaded.file is None or loaded.refusals:
@@ -255,6 +256,13 @@ def _hidden(request: Request, loaded: LoadedStudy) -> tuple[Path, ...]:
     home = Path.home()
     paths = (request.out.absolute(), loaded.folder.absolute(), Path(__file__).resolve().parents[1], home)
     return tuple(dict.fromkeys(path.resolve() for path in paths if path.exists()))
+
+
+def _runs(request: Request, loaded: LoadedStudy) -> list[Path]:
+    """Where runs lie: they are outcomes of the repository, and do not make it dirty."""
+    out = request.out.absolute()
+    above = [parent for parent in out.parents if parent.name == RUNS]
+    return [out, loaded.folder.absolute() / RUNS, *above[:1]]
 
 
 def _components(available: Availability) -> tuple[Component, ...]:

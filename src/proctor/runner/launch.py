@@ -11,6 +11,7 @@ from typing import Any
 
 from proctor.admission.facts import Request
 from proctor.admission.finish import listen_again
+from proctor.admission.gather import RUNS
 from proctor.core.exits import Exit
 from proctor.core.refusal import Refusal
 from proctor.evidence.keys import OperatorKey
@@ -77,7 +78,7 @@ def requests(how: Launch) -> Iterator[Request]:
 def runs_folder(beside: Path) -> Path:
     """Where runs go: `PROCTOR_RUNS`, else `runs` beside the study."""
     said = os.environ.get("PROCTOR_RUNS")
-    return Path(said) if said else beside / "runs"
+    return Path(said) if said else beside / RUNS
 
 
 def _stages(how: Launch) -> tuple[str, list[str]]:
