@@ -40,6 +40,8 @@ class Ready:
                 "unknown_keys": [key.name for key in self.tasks[name].unknown_keys],
                 "notes": [*self.tasks[name].notes, *self.tasks[name].migrated, *plan.notes],
                 "host_variables": list(plan.host_variables),
+                "asks": _asks(self.tasks[name]),
+                "networks": {"agent": plan.agent_network, "verifier": plan.verifier_network},
             }
             for name, plan in sorted(first.items())
         }
@@ -47,3 +49,17 @@ class Ready:
 
 def _substituted(plan: EnvironmentPlan) -> dict[str, Any] | None:
     return None if plan.base_substituted is None else dict(plan.base_substituted)
+
+
+def _asks(task: Task) -> dict[str, Any]:
+    """What the task itself says where the study may be stricter; what holds is in each attempt's entries."""
+    table = task.environment.table
+    return {
+        "agent_timeout_sec": task.agent.timeout_sec,
+        "verifier_timeout_sec": task.verifier.timeout_sec,
+        "cpus": table.cpus,
+        "memory_bytes": table.memory_bytes,
+        "storage_bytes": table.storage_bytes,
+        "agent_network": task.agent.mode or table.mode,
+        "verifier_network": task.verifier.mode or table.mode,
+    }
