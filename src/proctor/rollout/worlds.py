@@ -85,6 +85,13 @@ def clear_scratch(job: Job, tools: Tools) -> None:
         shutil.rmtree(scratch(job, tools), ignore_errors=True)
 
 
+def clear_dead(run: RunFolder) -> None:
+    """Remove what attempts of dead processes left in the scratch folder, but for worlds that were kept."""
+    for left in run.scratch.iterdir() if run.scratch.is_dir() else ():
+        if not (left / KEPT).is_file():
+            shutil.rmtree(left, ignore_errors=True)
+
+
 def let_go(job: Job, snapshot: Snapshot, tools: Tools) -> None:
     """Remove a captured world, or leave it for `proctor shell` with a note of how to fork it."""
     if not job.keep:

@@ -23,6 +23,7 @@ from proctor.evidence.runfolder import FileRef
 from proctor.report.progress import Progress
 from proctor.rollout.attempt import Tools
 from proctor.rollout.waiting import in_thread
+from proctor.rollout.worlds import clear_dead
 from proctor.runner.control import serve, socket_path
 from proctor.runner.derived import derived_files, fold
 from proctor.runner.inputs import discard, stage
@@ -104,6 +105,7 @@ class Session:
         """Remove what a dead process left, and copy the inputs."""
         admission, ready = self._admission, self._admission.ready
         await in_thread(admission.kind.prune, admission.run.scratch, admission.token)
+        await in_thread(clear_dead, admission.run)
         inputs = await in_thread(stage, ready, admission.token)
         tools = Tools(
             admission.token, admission.kind, admission.journal, admission.run, SystemClock(), self._progress.phase
