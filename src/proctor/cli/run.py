@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,13 @@ def report(finished: list[Finished], *, as_json: bool) -> int:
     """Print how each stage ended; returns the exit status of the last."""
     from proctor.core.exits import Exit
 
+    # whoever stopped reading does not change the status, which is the one on the record
+    with contextlib.suppress(BrokenPipeError):
+        _tell(finished, as_json=as_json)
+    return int(finished[-1].exit) if finished else int(Exit.REFUSED)
+
+
+def _tell(finished: list[Finished], *, as_json: bool) -> None:
     if as_json:
         print_json([record(each) for each in finished])
     for each in finished:
@@ -62,7 +70,6 @@ def report(finished: list[Finished], *, as_json: bool) -> int:
             from proctor.report.summary import print_end
 
             print_end(each.run, int(each.exit), each.reason, each.message)
-    return int(finished[-1].exit) if finished else int(Exit.REFUSED)
 
 
 def record(finished: Finished) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass, field
-from typing import TextIO
+from typing import Any, TextIO, cast
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -74,11 +75,30 @@ def human(seconds: float) -> str:
     return f"{secs}s"
 
 
+class _Forgiving:
+    """A stream whose reader may have gone, or whose disk may be full: what is shown is no part of the run."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            return self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 class Progress:
     """Told by the runner what happens; shows it. Use as a context manager."""
 
     def __init__(self, stream: TextIO, *, quiet: bool = False) -> None:
-        self._console = Console(file=stream, highlight=False)
+        self._console = Console(file=cast(TextIO, _Forgiving(stream)), highlight=False)
         self._quiet = quiet
         self._live: Live | None = None
         self._last_line = 0.0
