@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import select
 import signal
 from pathlib import Path
 
@@ -297,6 +299,51 @@ async def test_an_allowlist_is_refused(bench: Bench) -> None:
     with pytest.raises(Refusal) as refused:
         await bench.start(network=Network.ALLOWLIST)
     assert refused.value.reason is Reason.NETWORK_UNAVAILABLE
+
+
+# --- an operator's shell
+
+
+async def test_an_operators_shell_has_a_terminal_and_no_powers(bench: Bench) -> None:
+    world = await bench.start()
+    await bench.run(world, "echo inside > /here")
+    command = bench.kind.enter(bench.scratch)
+    assert command is not None
+    ours, theirs = os.openpty()
+    shell = await asyncio.create_subprocess_exec(*command, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    os.write(
+        ours,
+        b"cat /here; grep -E 'Seccomp:|NoNewPrivs|CapEff' /proc/self/status; [ -t 0 ] && echo ter''minal; exit 5\n",
+    )
+    said = await asyncio.to_thread(_said, ours)
+    os.close(ours)
+    assert await shell.wait() == 5
+    assert "inside" in said and "Seccomp:\t2" in said and "NoNewPrivs:\t1" in said and "\nterminal" in said
+    assert f"{0x1FFFFFFFFFF:016x}" not in said
+    await world.stop()
+    assert bench.kind.enter(bench.scratch) is None
+
+
+async def test_an_operators_shell_takes_a_script(bench: Bench) -> None:
+    await bench.start()
+    command = bench.kind.enter(bench.scratch)
+    assert command is not None
+    pipe = asyncio.subprocess.PIPE
+    shell = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
+    said, _ = await shell.communicate(b"hostname; exit 3\n")
+    assert (said, shell.returncode) == (b"sandbox\n", 3)
+
+
+def _said(terminal: int, end: bytes | None = None) -> str:
+    """What comes from a terminal up to `end`, or to its own end; gives up after a silence."""
+    said = b""
+    try:
+        while (end is None or end not in said) and select.select([terminal], [], [], 60)[0]:
+            said += os.read(terminal, 1 << 14)
+    except OSError:
+        pass  # how a terminal ends
+    return said.decode()
 
 
 # --- freezing, killing, stopping

@@ -28,8 +28,8 @@ _BOOT = "; ".join(
     (
         "import sys",
         "sys.path.insert(0, sys.argv[2])",
-        "from proctor.sandbox.namespace.launcher.server import main",
-        "main(int(sys.argv[1]))",
+        "from proctor.sandbox.namespace.launcher.{module} import main",
+        "sys.exit(main(int(sys.argv[1])))",
     )
 )
 
@@ -158,7 +158,7 @@ def launch() -> Channel:
         Refusal: SANDBOX_UNAVAILABLE when this interpreter cannot be started.
     """
     ours, theirs = socket.socketpair()
-    command = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT, str(theirs.fileno()), str(_SOURCES)]
+    command = _command("server", theirs.fileno())
     try:
         process = subprocess.Popen(
             command,
@@ -176,6 +176,16 @@ def launch() -> Channel:
     channel = Channel(ours)
     weakref.finalize(channel, _end, ours, process)
     return channel
+
+
+def shell_command(pid: int) -> tuple[str, ...]:
+    """A command for an operator's shell in the world whose PID 1 is the host's process `pid`."""
+    return _command("shell", pid)
+
+
+def _command(module: str, number: int) -> tuple[str, ...]:
+    boot = _BOOT.format(module=module)
+    return (sys.executable, "-I", "-S", "-X", "utf8", "-c", boot, str(number), str(_SOURCES))
 
 
 def _end(sock: socket.socket, process: subprocess.Popen[bytes]) -> None:

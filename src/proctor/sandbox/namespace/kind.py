@@ -27,7 +27,7 @@ from proctor.sandbox.base import (
 from proctor.sandbox.namespace import cgroups, layers, limits, marker, skeleton
 from proctor.sandbox.namespace.bases import Bases, prune_bases
 from proctor.sandbox.namespace.building import Plan, prepare
-from proctor.sandbox.namespace.channel import Channel, finish, launch
+from proctor.sandbox.namespace.channel import Channel, finish, launch, shell_command
 from proctor.sandbox.namespace.command import covered, words
 from proctor.sandbox.namespace.launcher import tree
 from proctor.sandbox.namespace.probe import Found, look, try_world
@@ -35,13 +35,6 @@ from proctor.sandbox.namespace.sandbox import Built, NamespaceSandbox
 
 _START_SEC = 60.0
 _PROBE_SEC = 20.0
-_SHELL = (
-    "HOME=/root",
-    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    "TERM=xterm",
-    "/bin/sh",
-    "-i",
-)
 _NETWORKS = frozenset({Network.NONE, Network.GATEWAY_ONLY, Network.PUBLIC})
 
 
@@ -129,9 +122,7 @@ class NamespaceKind:
         pid = marker.live_init(scratch)
         if pid is None:
             return None
-        own = () if os.geteuid() == 0 else ("--preserve-credentials",)
-        spaces = ("--user", "--mount", "--pid", "--net", "--ipc", "--uts", "--root", "--wd")
-        return ("nsenter", "--target", str(pid), *spaces, *own, "--", "/usr/bin/env", "-i", *_SHELL)
+        return shell_command(pid)
 
     def _look(self, deadline_sec: float) -> Found:
         with self._lock:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 import signal
 import stat
+import termios
 from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
@@ -44,8 +46,8 @@ class User(NamedTuple):
     home: str
 
 
-def become(job: dict[str, Any]) -> NoReturn:
-    """Turn into the command of `job`; only returns by raising.
+def become(job: dict[str, Any], *, terminal: bool = False) -> NoReturn:
+    """Turn into the command of `job`; only returns by raising. With `terminal`, standard input is one to control it.
 
     Raises:
         StartError: user, working folder or program cannot be had.
@@ -53,6 +55,8 @@ def become(job: dict[str, Any]) -> NoReturn:
     """
     os.umask(0o022)
     os.setsid()
+    if terminal:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     for name, (soft, hard) in job["rlimits"].items():
         resource.setrlimit(_LIMITS[name], (soft, hard))
     user = find_user(job["user"])

@@ -19,6 +19,15 @@ from typing import Any, NamedTuple
 from proctor.sandbox.namespace.launcher import getting, linux, probes, putting, run, wire
 
 INFO_FD = "@INFO@"
+NAMESPACES = (
+    linux.CLONE_NEWUSER
+    | linux.CLONE_NEWNS
+    | linux.CLONE_NEWPID
+    | linux.CLONE_NEWNET
+    | linux.CLONE_NEWIPC
+    | linux.CLONE_NEWUTS
+    | linux.CLONE_NEWCGROUP
+)
 
 _SETUP_SEC = 20.0
 
@@ -59,10 +68,7 @@ def keep(request: dict[str, Any], peer: socket.socket) -> None:
     except OSError as fault:  # what has started ends with this process
         wire.send(peer, {"failed": "keeper", "errno": fault.errno, "text": str(fault)})
         return
-    kinds = linux.CLONE_NEWUSER | linux.CLONE_NEWNS | linux.CLONE_NEWPID | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
-    kinds |= linux.CLONE_NEWCGROUP
-    if not request["share_net"]:
-        kinds |= linux.CLONE_NEWNET
+    kinds = NAMESPACES & ~linux.CLONE_NEWNET if request["share_net"] else NAMESPACES
     world = World(pidfd, kinds, request["many_users"], uppers)
     wire.send(peer, {"pid": pid})
     wire.serve(peer, lambda message, socket_: _handle(message, socket_, world), until=pidfd)
