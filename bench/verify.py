@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from builder import Checkpoint, Step, Story, make_design, seal
-from primitives import drawn_blocks
+from primitives import drawn_order
 
 ROOT = Path(__file__).resolve().parent.parent
 ENTRIES_PER_BLOCK = 46
@@ -54,8 +54,8 @@ def story_steps(story: Story, folder: Path, files: int) -> Iterator[Step | Check
     written = 0
     for index in range(len(story.order)):
         story.block(index)
-        for arm in range(ARMS):
-            attempt = story.run_attempt(index, f"arm-{arm}", ("pass", "fail", "ungraded")[(index + arm) % 3])
+        for nth, arm in enumerate(story.arms(index)):
+            attempt = story.run_attempt(index, arm, ("pass", "fail", "ungraded")[(index + nth) % 3])
             if not files:
                 story.find("attempt.files", -1, attempt=attempt).body["files"] = []
         story.add("block.ended", block=index)
@@ -84,7 +84,7 @@ def build(folder: Path, entries: int, *, files: int) -> int:
     """A run of about so many entries; returns its number of trials."""
     tasks = max(1, entries // ENTRIES_PER_BLOCK // EPOCHS)
     story = Story(make_design(tasks=tasks, arms=ARMS, epochs=EPOCHS))
-    story.order = drawn_blocks(story.design)
+    story.order = drawn_order(story.design)
     if not files:
         # Grades can then not be recomputed from verdict files, and nothing asks for it.
         story.design["grading"]["solved"] = "tests"

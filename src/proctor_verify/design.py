@@ -91,6 +91,7 @@ class Trials:
         self.ids = array("Q", _ids(design))
         self.attempts = array("I", bytes(4 * self.count))
         self.replaced = array("I", bytes(4 * self.count))
+        self.admitted_in = array("I", bytes(4 * self.count))
         self.folders = array("Q", bytes(8 * self.count))
         self.final = bytearray(self.count)
         self._bits = max(8, (2 * self.count).bit_length())

@@ -1,12 +1,19 @@
-"""The drawn order of blocks, recomputed from the design as section 9 of the evidence format says."""
+"""The drawn order of blocks, and of the arms in each, recomputed from the design as section 9 of the format says."""
 
 from __future__ import annotations
 
 from array import array
+from collections.abc import MutableSequence
 from hashlib import sha256
+from itertools import permutations
+from typing import TypeVar
 
 from proctor_verify import canonical
 from proctor_verify.design import Design
+
+_T = TypeVar("_T")
+# Of more arms there are more orders than blocks, and one of them is drawn.
+_ALL_ORDERS_UP_TO = 4
 
 
 class _Stream:
@@ -26,20 +33,56 @@ class _Stream:
             if word < limit:
                 return word % bound
 
+    def shuffle(self, items: MutableSequence[_T]) -> None:
+        for i in range(len(items) - 1, 0, -1):
+            j = self.below(i + 1)
+            items[i], items[j] = items[j], items[i]
 
-def drawn_places(design: Design) -> array[int]:
-    """For each planned block, as `Trials` numbers them, its index in the drawn order."""
-    places = array("I", bytes(4 * design.blocks))
-    index = 0
-    for at, model in enumerate(design.models):
-        # `-` stands for no model.
-        stream = _Stream(design.seed, f"order/{design.stage}/{'-' if model is None else model}")
-        order = array("I", range(len(design.tasks) * design.epochs))
-        for i in range(len(order) - 1, 0, -1):
-            j = stream.below(i + 1)
-            order[i], order[j] = order[j], order[i]
-        for place in order:
-            task, epoch = divmod(place, design.epochs)
-            places[(task * len(design.models) + at) * design.epochs + epoch] = index
-            index += 1
-    return places
+
+class Order:
+    """The drawn order. `index_of` has, for each planned block as `Trials` numbers them, its index."""
+
+    def __init__(self, design: Design) -> None:
+        self.index_of = array("I", bytes(4 * design.blocks))
+        self.blocks_of_model = len(design.tasks) * design.epochs
+        self._arms: list[_Arms] = []
+        index = 0
+        for at, model in enumerate(design.models):
+            # `-` stands for no model.
+            stream = _Stream(design.seed, f"order/{design.stage}/{'-' if model is None else model}")
+            order = array("I", range(self.blocks_of_model))
+            stream.shuffle(order)
+            for place in order:
+                task, epoch = divmod(place, design.epochs)
+                self.index_of[(task * len(design.models) + at) * design.epochs + epoch] = index
+                index += 1
+            self._arms.append(_Arms(stream, len(design.arms)))
+
+    def arms_at(self, index: int) -> tuple[int, ...]:
+        """The arms of the block of that index, as places in the design, in the order in which they run."""
+        model, place = divmod(index, self.blocks_of_model)
+        return self._arms[model].at(place)
+
+
+class _Arms:
+    """The order of the arms at each place of one model's blocks."""
+
+    def __init__(self, stream: _Stream, count: int) -> None:
+        self._bases = [tuple(range(count))]
+        self._start = 0
+        if count == 1:
+            return
+        if count <= _ALL_ORDERS_UP_TO:
+            self._bases = [(0, *rest) for rest in permutations(range(1, count))]
+            stream.shuffle(self._bases)
+        else:
+            base = list(range(count))
+            stream.shuffle(base)
+            self._bases = [tuple(base)]
+        self._start = stream.below(count)
+
+    def at(self, place: int) -> tuple[int, ...]:
+        count = len(self._bases[0])
+        base = self._bases[place // count % len(self._bases)]
+        turn = (self._start + place) % count
+        return base[turn:] + base[:turn]

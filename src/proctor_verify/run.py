@@ -19,7 +19,7 @@ from proctor_verify.folder import Folder
 from proctor_verify.journal import Entry
 from proctor_verify.merkle import CompactRange
 from proctor_verify.notes import TrustRoot
-from proctor_verify.order import drawn_places
+from proctor_verify.order import Order
 from proctor_verify.strictjson import loads_canonical
 
 MAX_DESIGN = 256 << 20
@@ -138,6 +138,7 @@ class Run:
         self.trials: Trials | None = None
         self.design_fault: str | None = None
         self.design_sha256: str | None = None
+        self.order: Order | None = None
         self.blocks = Blocks(array("I"))
         self._read_design()
 
@@ -152,7 +153,8 @@ class Run:
             self.design_fault = str(error)
             return
         self.design = design
-        self.blocks = Blocks(drawn_places(design))
+        self.order = Order(design)
+        self.blocks = Blocks(self.order.index_of)
 
     @property
     def finals(self) -> int:
@@ -220,6 +222,7 @@ class Run:
         self.open[body["attempt"]] = OpenAttempt(body["attempt"], trial, body["folder"])
         if self.trials is not None and trial != NO_TRIAL:
             self.trials.attempts[trial] += 1
+            self.trials.admitted_in[trial] = self.openings
             self.trials.replaced[trial] += body["replaces"] is not None
             self._tally(self.trials, trial).replaced += body["replaces"] is not None
             self.trials.folders[trial] = folder_mark(body["folder"].split("/")[1:2])

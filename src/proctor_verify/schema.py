@@ -70,7 +70,15 @@ _SIZED_FILE = _record(path=TEXT, sha256=SHA256, size=COUNT)
 _KEY = _record(vkey=TEXT, fingerprint=_matches(r"sha256:[0-9a-f]{64}", "sha256: and 64 hex digits"))
 _OPENING = _record(boot_id=TEXT, host=TEXT, pid=COUNT, version=TEXT)
 _BLOB = _either(
-    _record(blob=SHA256, size=COUNT, pack=TEXT, offset=COUNT, length=COUNT, encoding=_one_of("raw", "gzip")),
+    _record(
+        blob=SHA256,
+        size=COUNT,
+        pack=TEXT,
+        offset=COUNT,
+        length=COUNT,
+        encoding=_one_of("raw", "gzip"),
+        stored_sha256=SHA256,
+    ),
     _record(blob=SHA256, size=COUNT, path=TEXT),
 )
 _NUMBERS = Shape("an object of numbers", lambda v: type(v) is dict and all(map(NUMBER.holds, v.values())))

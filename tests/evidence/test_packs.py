@@ -27,6 +27,7 @@ FRAME: dict[str, Any] = {
     "offset": 0,
     "length": 7,
     "encoding": "raw",
+    "stored_sha256": DIGEST,
 }
 FILE: dict[str, Any] = {"blob": DIGEST, "size": 7, "path": f"blobs/{DIGEST[:2]}/{DIGEST}"}
 
@@ -127,6 +128,7 @@ def test_memory_of_earlier_blobs_is_bounded(tmp_path: Path, monkeypatch: pytest.
         {**FRAME, "pack": 1},
         {**FRAME, "encoding": "zstd"},
         {**FRAME, "encoding": []},
+        {**FRAME, "stored_sha256": DIGEST[:-1]},
         {**FILE, "path": "../../etc/passwd"},
         {**FILE, "path": f"blobs/00/{DIGEST}"},
     ],
@@ -153,11 +155,27 @@ def test_what_is_no_blob_reference_is_none(value: Any, tmp_path: Path) -> None:
 def test_a_frame_that_is_not_what_was_written_is_damage(tmp_path: Path, stored: bytes, encoding: str) -> None:
     run, _ = _open(tmp_path)
     (run.packs / "0001.pack").write_bytes(stored)
-    blob = Blob(DIGEST, 20_000, "0001.pack", 0, len(stored), encoding) if encoding == "gzip" else Blob.parse(FRAME)
-    assert blob is not None
+    as_stored = DIGEST if encoding == "raw" else hashlib.sha256(stored).hexdigest()
+    blob = Blob(DIGEST, 20_000, "0001.pack", 0, 7 if encoding == "raw" else len(stored), encoding, as_stored)
     with pytest.raises(Refusal) as refused:
         read_blob(run, blob)
     assert (refused.value.reason, refused.value.path) == (Reason.EVIDENCE_DAMAGED, "packs/0001.pack")
+
+
+def test_a_frame_that_decodes_to_the_same_is_still_not_what_was_written(tmp_path: Path) -> None:
+    run, store = _open(tmp_path)
+    content = b"the same text again and again\n" * 40
+    [ref] = _keep(store, content)
+    store.close()
+    pack = run.packs / "0001.pack"
+    stored = bytearray(pack.read_bytes())
+    assert (ref.encoding, stored[9]) == ("gzip", 255)
+    stored[9] = 3
+    pack.write_bytes(stored)
+    assert gzip.decompress(stored) == content
+    with pytest.raises(Refusal) as refused:
+        read_blob(run, ref)
+    assert (refused.value.reason, refused.value.required) == (Reason.EVIDENCE_DAMAGED, ref.stored_sha256)
 
 
 def test_a_blob_whose_file_is_gone_cannot_be_read(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from expected import grade_summary, run_summary
-from primitives import Body, Signer, Tree, canonical, drawn_blocks, sha256, trial_id
+from primitives import Body, Place, Signer, Tree, canonical, drawn_order, sha256, trial_id
 
 
 @dataclass
@@ -67,8 +67,8 @@ class Story:
     grades: dict[str, Body] = field(default_factory=dict)
     finals: dict[str, Body] = field(default_factory=dict)
     tail: bytes = b""
-    # For long runs, whose design nobody alters: `drawn_blocks` of it.
-    order: list[tuple[str, str | None, int]] | None = None
+    # For long runs, whose design nobody alters: `drawn_order` of it.
+    order: list[tuple[Place, list[str]]] | None = None
 
     # What a run does, one call for each kind of entry.
 
@@ -132,17 +132,24 @@ class Story:
             return canonical(self.settled(self.manifests[path]))
         return bytes(self.settled(self.files[path]))
 
-    def drawn(self) -> list[tuple[str, str | None, int]]:
-        return drawn_blocks(self.design) if self.order is None else self.order
+    def drawn(self) -> list[Place]:
+        return [place for place, _ in self.drawn_order()]
+
+    def drawn_order(self) -> list[tuple[Place, list[str]]]:
+        return drawn_order(self.design) if self.order is None else self.order
+
+    def arms(self, index: int) -> list[str]:
+        """The arms of a block in the order in which they run."""
+        return self.drawn_order()[index][1]
 
     def block(self, index: int) -> tuple[str, str | None, int]:
-        task, model, epoch = self.drawn()[index]
+        task, model, epoch = self.drawn_order()[index][0]
         self.add("block.admitted", block=index, task=task, model=model, epoch=epoch)
         return task, model, epoch
 
     def start(self, index: int, arm: str, **links: Any) -> str:
         """Admits an attempt and lets its agent act."""
-        task, model, epoch = self.drawn()[index]
+        task, model, epoch = self.drawn_order()[index][0]
         trial = trial_id(task, model, arm, epoch)
         number = self.attempts[trial]
         self.attempts[trial] += 1
@@ -287,6 +294,7 @@ class Story:
                 stored, encoding = gzip.compress(content, 6, mtime=0), "gzip"
             into = self.packs.setdefault(pack, bytearray())
             ref = {**name, "pack": pack, "offset": len(into), "length": len(stored), "encoding": encoding}
+            ref["stored_sha256"] = sha256(stored)
             into += stored
         self.refs[content] = ref
         return dict(ref)
@@ -393,7 +401,7 @@ def make_design(tasks: int = 2, models: int = 0, arms: int = 2, epochs: int = 2,
         "format": 1,
         "study": {"name": "story"},
         "stage": {"name": "main", "type": "standard", "epochs": epochs, "replacements": replacements},
-        "draw": {"seed": 7},
+        "draw": {"seed": 8},
         "tasks": [{"name": f"task-{i:06d}", "sha256": sha256(str(i).encode())} for i in range(tasks)],
         "models": [{"name": f"model-{i}"} for i in range(models)],
         "arms": [{"name": f"arm-{i}"} for i in range(arms)],

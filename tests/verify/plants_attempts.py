@@ -139,6 +139,33 @@ def _(s: Story) -> None:
     s.insert_after(s.find("attempt.admitted", replaces=first.body["attempt"]), first)
 
 
+def _swap(s: Story, first: Step, second: Step, end: Step) -> None:
+    """What goes from the second step up to the end comes before what goes from the first up to the second."""
+    a, b, c = s.at(first), s.at(second), s.at(end)
+    s.steps[a:c] = [*s.steps[b:c], *s.steps[a:b]]
+
+
+@plant("trials.ordered", "the arms of a block the other way round")
+def _(s: Story) -> None:
+    first, second = (s.find("attempt.admitted", block=3, arm=arm) for arm in s.arms(3))
+    _swap(s, first, second, s.find("block.ended", block=3))
+
+
+@plant("trials.ordered", "a block before its turn")
+def _(s: Story) -> None:
+    _swap(s, s.find("block.admitted", -1, block=2), s.find("block.admitted", block=3), s.find("run.ended", -1))
+
+
+@plant("trials.ordered", "what was interrupted is taken up after what is new")
+def _(s: Story) -> None:
+    interrupted = s.find("attempt.ended", outcome="interrupted").body["attempt"]
+    first = s.find("attempt.admitted", supersedes=interrupted)
+    second = s.find(
+        "attempt.admitted", trial=s.find("attempt.ended", exception="sandbox_start_failed").body["attempt"][:16]
+    )
+    _swap(s, first, second, s.find("block.ended", block=2))
+
+
 @plant("attempts.phases", "an agent ends that did not start")
 def _(s: Story) -> None:
     s.drop(s.find("agent.started", 1))

@@ -45,6 +45,17 @@ def _(s: Story) -> None:
             step.body["instruction"]["offset"] += 1
 
 
+@plant("packs.frames", "deflated in another way")
+def _(s: Story) -> None:
+    at = next(i for i in range(len(s.packs["0002.pack"])) if s.packs["0002.pack"][i : i + 3] == b"\x1f\x8b\x08")
+    s.packs["0002.pack"][at + 9] ^= 0xFC
+
+
+@plant("packs.frames", "another digest of what is stored")
+def _(s: Story) -> None:
+    s.find("agent.started").body["instruction"]["stored_sha256"] = "0" * 64
+
+
 @plant("packs.frames", "another size")
 def _(s: Story) -> None:
     for step in s.steps:

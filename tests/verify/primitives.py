@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Iterator
+from itertools import count, permutations
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -71,19 +73,46 @@ def trial_id(task: str, model: str | None, arm: str, epoch: int) -> str:
     return sha256(canonical([task, model, arm, epoch]))[:16]
 
 
-def drawn_blocks(design: Body) -> list[tuple[str, str | None, int]]:
+Place = tuple[str, str | None, int]
+
+
+def drawn_blocks(design: Body) -> list[Place]:
     """Section 9 of the format: (task, model, epoch) by their index."""
-    blocks: list[tuple[str, str | None, int]] = []
+    return [place for place, _ in drawn_order(design)]
+
+
+def drawn_order(design: Body) -> list[tuple[Place, list[str]]]:
+    """Section 9 of the format: (task, model, epoch) by their index, each with its arms as they run."""
+    blocks: list[tuple[Place, list[str]]] = []
+    arms = [arm["name"] for arm in design["arms"]]
     for model in [m["name"] for m in design["models"]] or [None]:
-        text, number = f"order/{design['stage']['name']}/{model or '-'}", 0
+        words = _words(design["draw"]["seed"], f"order/{design['stage']['name']}/{model or '-'}")
         order = [(t["name"], model, e) for t in design["tasks"] for e in range(1, design["stage"]["epochs"] + 1)]
-        for i in range(len(order) - 1, 0, -1):
-            while True:
-                word = int(sha256(canonical([design["draw"]["seed"], text, number]))[:16], 16)
-                number += 1
-                if word < 2**64 - 2**64 % (i + 1):
-                    break
-            j = word % (i + 1)
-            order[i], order[j] = order[j], order[i]
-        blocks += order
+        _shuffle(order, words)
+        bases, start = [arms], 0
+        if 2 <= len(arms) <= 4:
+            bases = [[arms[0], *rest] for rest in permutations(arms[1:])]
+            _shuffle(bases, words)
+        elif len(arms) > 4:
+            bases = [list(arms)]
+            _shuffle(bases[0], words)
+        if len(arms) > 1:
+            start = _below(len(arms), words)
+        for p, place in enumerate(order):
+            base, turn = bases[p // len(arms) % len(bases)], (start + p) % len(arms)
+            blocks.append((place, base[turn:] + base[:turn]))
     return blocks
+
+
+def _words(seed: int, text: str) -> Iterator[int]:
+    return (int(sha256(canonical([seed, text, n]))[:16], 16) for n in count())
+
+
+def _below(k: int, words: Iterator[int]) -> int:
+    return next(word for word in words if word < 2**64 - 2**64 % k) % k
+
+
+def _shuffle(items: list[Any], words: Iterator[int]) -> None:
+    for i in range(len(items) - 1, 0, -1):
+        j = _below(i + 1, words)
+        items[i], items[j] = items[j], items[i]

@@ -24,7 +24,7 @@ def full_story(signer: Signer | None = None) -> Story:
     s.add("block.ended", block=0)
     s.checkpoint()
     s.block(1)
-    lost = s.start(1, "arm-0")
+    lost = s.start(1, "arm-1")
 
     abandoned = s.manifest("pending")
     s.resume(previous_ended=False, abandoned=[abandoned])
@@ -36,10 +36,10 @@ def full_story(signer: Signer | None = None) -> Story:
     s.end(lost, "lost", "lost")
     s.checkpoint()
     s.block(1)
-    s.run_attempt(1, "arm-0", "pass", supersedes=lost)
-    broken = s.start(1, "arm-1")
+    s.run_attempt(1, "arm-1", "pass", supersedes=lost)
+    broken = s.start(1, "arm-0")
     s.end(broken, "infrastructure", "sandbox_lost")
-    s.run_attempt(1, "arm-1", "ungraded", replaces=broken)
+    s.run_attempt(1, "arm-0", "ungraded", replaces=broken)
     s.add("block.ended", block=1)
     s.add("run.paused")
     s.add("run.unpaused")
@@ -86,12 +86,18 @@ def random_story(seed: int) -> Story:
         s.manifest("refused")
     s.admit(abandoned=[s.manifest("pending") for _ in range(rng.randrange(2))])
     s.checkpoint()
-    arms = [arm["name"] for arm in s.design["arms"]]
-    left = {(index, arm): {} for index in range(len(s.drawn())) for arm in arms}
+    left = {(index, arm): {} for index, (_, arms) in enumerate(s.drawn_order()) for arm in arms}
+    places, model_of = list(left), [model for _, model, _ in s.drawn()]
     replaced = dict.fromkeys(left, 0)
+    begun: set[tuple[int, str]] = set()
     admitted: set[int] = set()
     ended: set[int] = set()
     flying: dict[str, tuple[int, str]] = {}
+
+    def startable() -> list[tuple[int, str]]:
+        """Those that began in this opening already, and of each model the next one."""
+        fresh = {model_of[place[0]]: place for place in reversed(places) if place in left and place not in begun}
+        return [place for place in left if place in begun] + list(fresh.values())
 
     def settle(index: int) -> None:
         if index not in ended and not any(at == index for at, _ in [*left, *flying.values()]):
@@ -119,8 +125,10 @@ def random_story(seed: int) -> Story:
                 s.add("checkpoint.made")
             flying.clear()
             admitted.clear()
+            begun.clear()
         elif left and (not flying or rng.random() < 0.5):
-            place = rng.choice(sorted(left))
+            place = rng.choice(sorted(startable()))
+            begun.add(place)
             if place[0] not in admitted:
                 s.block(place[0])
                 admitted.add(place[0])

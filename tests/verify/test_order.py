@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from primitives import drawn_blocks
+from primitives import drawn_order
 
 from proctor_verify.design import Design, Trials
-from proctor_verify.order import drawn_places
+from proctor_verify.order import Order
 
 VECTORS: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "vectors/order.json").read_bytes())
 
@@ -31,18 +31,22 @@ def _design(vector: dict[str, Any]) -> dict[str, Any]:
 def test_blocks_are_drawn_as_the_vectors_say(vector: dict[str, Any]) -> None:
     wanted = [(task, vector["model"], epoch) for task, epoch, _ in vector["blocks"]]
     value = _design(vector)
-    assert drawn_blocks(value) == wanted
+    assert drawn_order(value) == list(zip(wanted, (arms for _, _, arms in vector["blocks"]), strict=True))
 
     design = Design.read(value)
-    trials, places = Trials(design), drawn_places(design)
-    assert [places[trials.locate_block(*block)] for block in wanted] == list(range(len(wanted)))
+    trials, order = Trials(design), Order(design)
+    assert [order.index_of[trials.locate_block(*block)] for block in wanted] == list(range(len(wanted)))
+    names = [[design.arms[arm] for arm in order.arms_at(index)] for index in range(len(wanted))]
+    assert names == [arms for _, _, arms in vector["blocks"]]
 
 
 def test_indices_go_on_from_one_model_to_the_next() -> None:
     value = _design(VECTORS[1])
     value["models"] = [{"name": "b"}, {"name": "a"}]
     design = Design.read(value)
-    trials, places = Trials(design), drawn_places(design)
-    drawn = drawn_blocks(value)
-    assert [places[trials.locate_block(*block)] for block in drawn] == list(range(len(drawn)))
-    assert {model for _, model, _ in drawn[: len(drawn) // 2]} == {"b"}
+    trials, order = Trials(design), Order(design)
+    drawn = drawn_order(value)
+    assert [order.index_of[trials.locate_block(*block)] for block, _ in drawn] == list(range(len(drawn)))
+    names = [[design.arms[arm] for arm in order.arms_at(index)] for index in range(len(drawn))]
+    assert names == [arms for _, arms in drawn]
+    assert {model for (_, model, _), _ in drawn[: len(drawn) // 2]} == {"b"}

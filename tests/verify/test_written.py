@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from builder import make_design
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from primitives import canonical, drawn_blocks, sha256
+from primitives import canonical, drawn_order, sha256
 
 from proctor.core.ids import attempt_id, trial_folder, trial_id
 from proctor.evidence.journal import Journal
@@ -72,13 +72,13 @@ async def _reopen(path: Path) -> tuple[RunFolder, Journal]:
 
 async def _start(run: RunFolder, journal: Journal, index: int, number: int, content: bytes) -> str:
     """Admits an attempt that supersedes the one before, starts its agent, and leaves a file that no entry names."""
-    task, _, epoch = drawn_blocks(DESIGN)[index]
-    trial = trial_id(task, None, "arm-0", epoch)
-    attempt, folder = attempt_id(trial, number), f"trials/{trial_folder(task, None, 'arm-0', epoch)}/{number}"
+    (task, _, epoch), [arm, _] = drawn_order(DESIGN)[index]
+    trial = trial_id(task, None, arm, epoch)
+    attempt, folder = attempt_id(trial, number), f"trials/{trial_folder(task, None, arm, epoch)}/{number}"
     of_block = {"block": index, "task": task, "model": None, "epoch": epoch}
     await journal.append(Kind.BLOCK_ADMITTED, of_block)
     before = {"supersedes": attempt_id(trial, number - 1) if number else None, "replaces": None}
-    body = {"attempt": attempt, "trial": trial, "number": number, "arm": "arm-0", "folder": folder}
+    body = {"attempt": attempt, "trial": trial, "number": number, "arm": arm, "folder": folder}
     await journal.append(Kind.ATTEMPT_ADMITTED, {**of_block, **body, **before})
     (run.path / folder).mkdir(parents=True)
     (run.path / folder / "stdout.log").write_bytes(content[:100])

@@ -20,14 +20,17 @@ REMEMBERED = 4096
 
 _PACK_NAME = re.compile(r"[0-9]{4,9}\.pack", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_FRAME_FIELDS = frozenset({"blob", "size", "pack", "offset", "length", "encoding"})
+_FRAME_FIELDS = frozenset({"blob", "size", "pack", "offset", "length", "encoding", "stored_sha256"})
 _FILE_FIELDS = frozenset({"blob", "size", "path"})
 _ENCODINGS = ("raw", "gzip")
 
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """A blob reference: SHA-256 (hex) and size of the content, and where it is: a frame of a pack, or a file."""
+    """A blob reference: SHA-256 (hex) and size of the content, and where it is: a frame of a pack, or a file.
+
+    Of a frame, `stored_sha256` is the SHA-256 (hex) of its bytes as they stand: gzip has more than one for a content.
+    """
 
     blob: str
     size: int
@@ -35,6 +38,7 @@ class Blob:
     offset: int = 0
     length: int = 0
     encoding: str = "raw"
+    stored_sha256: str = ""
 
     @property
     def path(self) -> str:
@@ -52,6 +56,7 @@ class Blob:
             "offset": self.offset,
             "length": self.length,
             "encoding": self.encoding,
+            "stored_sha256": self.stored_sha256,
         }
 
     @classmethod
@@ -64,10 +69,12 @@ class Blob:
             return blob if value["path"] == blob.path else None
         if value.keys() != _FRAME_FIELDS or not _is_count(value["offset"]) or not _is_count(value["length"]):
             return None
-        pack, encoding = value["pack"], value["encoding"]
+        pack, encoding, stored = value["pack"], value["encoding"], value["stored_sha256"]
         if type(pack) is not str or not _PACK_NAME.fullmatch(pack) or encoding not in _ENCODINGS:
             return None
-        return cls(value["blob"], value["size"], pack, value["offset"], value["length"], encoding)
+        if not _is_digest(stored):
+            return None
+        return cls(value["blob"], value["size"], pack, value["offset"], value["length"], encoding, stored)
 
 
 @dataclass(slots=True)
@@ -158,7 +165,8 @@ def _place(staged: Staged, digest: str, content: bytes) -> Blob:
     frame, encoding = (packed, "gzip") if len(packed) < len(content) else (content, "raw")
     if staged.number == 0 or staged.offset + len(frame) > MAX_PACK_BYTES:
         staged.number, staged.offset = staged.number + 1, 0
-    blob = Blob(digest, len(content), f"{staged.number:04d}.pack", staged.offset, len(frame), encoding)
+    stored = digest if encoding == "raw" else hashlib.sha256(frame).hexdigest()
+    blob = Blob(digest, len(content), f"{staged.number:04d}.pack", staged.offset, len(frame), encoding, stored)
     staged.frames.append((staged.number, frame))
     staged.offset += len(frame)
     return blob

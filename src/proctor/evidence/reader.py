@@ -72,11 +72,17 @@ def read_blob(run: RunFolder, ref: Blob | dict[str, Any]) -> bytes:
             stored = file.read(blob.length if blob.pack is not None else blob.size)
     except OSError as error:
         raise _unreadable("a blob", blob.path, error) from error
+    if blob.pack is not None:
+        _check_digest(blob, stored, blob.stored_sha256)
     content = _unpacked(blob, stored)
-    digest = hashlib.sha256(content).hexdigest()
-    if digest != blob.blob:
-        raise damaged("a blob is not what was written", blob.path, observed=digest, required=blob.blob)
+    _check_digest(blob, content, blob.blob)
     return content
+
+
+def _check_digest(blob: Blob, data: bytes, required: str) -> None:
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != required:
+        raise damaged("a blob is not what was written", blob.path, observed=digest, required=required)
 
 
 def _unpacked(blob: Blob, stored: bytes) -> bytes:

@@ -13,6 +13,7 @@ from proctor_verify.checks import (
     journal,
     keys,
     manifests,
+    order,
     packs,
     summaries,
 )
@@ -41,6 +42,7 @@ CHECKS: tuple[type[Check], ...] = (
     attempts.BlocksAdmitted,
     attempts.BlocksDrawn,
     attempts.BlocksEnded,
+    order.Ordered,
     attempts.AttemptsAdmitted,
     attempts.AttemptsJoined,
     attempts.AttemptsNumbered,
