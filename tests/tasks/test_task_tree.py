@@ -27,14 +27,19 @@ EDITS: dict[str, Edit] = {
     "renamed": lambda root: (root / "a/file").rename(root / "a/file2"),
     "moved up": lambda root: (root / "a/file").rename(root / "file"),
     "exec bit": lambda root: (root / "a/file").chmod(0o755),
-    "group write": lambda root: (root / "a/file").chmod(0o664),
-    "folder mode": lambda root: (root / "a").chmod(0o700),
     "empty folder": lambda root: (root / "empty2").mkdir(),
     "empty folder gone": lambda root: (root / "empty").rmdir(),
     "link target": lambda root: ((root / "link").unlink(), (root / "link").symlink_to("a/")),
     "link for file": lambda root: ((root / "a/file").unlink(), (root / "a/file").symlink_to("../b")),
     "file for folder": lambda root: ((root / "empty").rmdir(), (root / "empty").write_bytes(b"")),
     "swapped contents": lambda root: ((root / "a/file").write_bytes(b"two"), (root / "b").write_bytes(b"one")),
+}
+
+
+UMASKS: dict[str, Edit] = {
+    "group write": lambda root: (root / "a/file").chmod(0o664),
+    "owner only": lambda root: (root / "a/file").chmod(0o600),
+    "folder mode": lambda root: (root / "a").chmod(0o700),
 }
 
 
@@ -48,6 +53,13 @@ def sample(root: Path) -> Path:
     (root / "empty").mkdir()
     (root / "link").symlink_to("a")
     return root
+
+
+@pytest.mark.parametrize("edit", UMASKS.values(), ids=UMASKS.keys())
+def test_a_copy_made_under_another_umask_is_the_same_task(tmp_path: Path, edit: Edit) -> None:
+    tree = read_tree(sample(tmp_path / "t"))
+    edit(tmp_path / "t")
+    assert read_tree(tmp_path / "t").digest == tree.digest
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS.keys())

@@ -14,7 +14,8 @@ from proctor.admission.ready import Ready
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import Admitted
-from proctor.tasks.tree import read_tree
+from proctor.evidence.disk import write_refusal
+from proctor.tasks.tree import plain_mode, read_tree
 
 FOLDER = "inputs"
 
@@ -41,16 +42,33 @@ def stage(ready: Ready, admitted: Admitted) -> Inputs:
     """
     base = admitted.run_dir / "scratch" / FOLDER
     shutil.rmtree(base, ignore_errors=True)
-    base.mkdir(parents=True)
     copies: dict[Path, Path] = {}
-    for original, digest, reason in _folders(ready):
-        copy = base / digest[:32]
-        if not copy.exists():
-            shutil.copytree(original, copy, symlinks=True)
+    try:
+        base.mkdir(parents=True)
+        for original, digest, reason in _folders(ready):
+            copies[original] = copy = base / digest[:32]
+            if copy.exists():
+                continue
+            _copy(original, copy)
             if read_tree(copy).digest != digest:
                 raise Refusal(reason, "a folder changed after it was admitted", path=str(original))
-        copies[original] = copy
+    except OSError as fault:
+        raise write_refusal(fault, str(base)) from fault
     return Inputs(copies)
+
+
+def _copy(source: Path, target: Path) -> None:
+    # not copytree: of several errors it keeps the texts only, and a full disk must be known by its type
+    if source.is_symlink():
+        target.symlink_to(source.readlink())
+    elif source.is_dir():
+        target.mkdir()
+        for each in source.iterdir():
+            _copy(each, target / each.name)
+    else:
+        shutil.copyfile(source, target)
+    if not target.is_symlink():
+        target.chmod(plain_mode(source.stat().st_mode))
 
 
 def discard(admitted: Admitted) -> None:

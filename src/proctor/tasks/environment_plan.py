@@ -233,7 +233,7 @@ def _build(environment: Environment, recipe: Recipe | None, tree: Tree, workdir:
             folders.add(step.path)
     if workdir not in folders:
         steps.append(Folder(0, workdir))
-    if not environment.describes and tree.has_folder(environment.folder):
+    if environment.recipe is None and environment.compose is None and tree.has_folder(environment.folder):
         steps.append(CopyIn(tree.root / environment.folder, workdir))
     return steps
 

@@ -5,13 +5,14 @@ The digest is SHA-256 over this encoding, which no two different folders share:
     b"proctor-tree-1\\n"
     then for each entry below the folder, sorted by its raw path bytes:
         kind      1 byte    b"d" folder, b"f" file, b"l" symbolic link
-        mode      4 bytes   permission bits (07777), big-endian; 0 for links, whose bits mean nothing
+        mode      4 bytes   permission bits as below, big-endian; 0 for links, whose bits mean nothing
         path      8 bytes length (big-endian), then the raw bytes, "/" between parts
         content   file: 8 bytes size, then the 32 bytes of the content's SHA-256
                   link: 8 bytes length, then the raw bytes of its target
                   folder: nothing (so an empty folder counts)
 
-Owners and times are left out: a copy of a task is the same task. `.harborignore` is left out too: it rules what is
+Of the permission bits only whether its owner may execute a file counts (0755 or 0644; folders 0755): the rest comes
+from the umask of whoever made the copy. Owners and times are left out: a copy of a task is the same task. `.harborignore` is left out too: it rules what is
 published, and a file that it names still reaches the sandbox.
 """
 
@@ -192,6 +193,11 @@ def mode_of(path: Path) -> int:
         raise _unreadable(os.fsencode(path), error) from error
 
 
+def plain_mode(mode: int) -> int:
+    """The permission bits that count of a file's or folder's `st_mode`, and that a copy is given."""
+    return 0o755 if stat.S_ISDIR(mode) or mode & stat.S_IXUSR else 0o644
+
+
 def shown(path: bytes) -> str:
     """Raw path bytes as text that always encodes as UTF-8; foreign bytes stand as `\\xNN`."""
     return path.decode("utf-8", "backslashreplace")
@@ -223,7 +229,7 @@ def _entry(folder: int, name: bytes, path: bytes, where: bytes) -> Entry:
     try:
         info = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_ISDIR(info.st_mode):
-            return Entry(path, Kind.FOLDER, stat.S_IMODE(info.st_mode))
+            return Entry(path, Kind.FOLDER, plain_mode(info.st_mode))
         if stat.S_ISLNK(info.st_mode):
             return Entry(path, Kind.LINK, 0, target=os.readlink(name, dir_fd=folder))
     except OSError as error:
@@ -233,7 +239,7 @@ def _entry(folder: int, name: bytes, path: bytes, where: bytes) -> Entry:
     digest = hashlib.sha256()
     size = 0
     with _opened(posixpath.join(where, name)) as fd:
-        mode = stat.S_IMODE(os.fstat(fd).st_mode)
+        mode = plain_mode(os.fstat(fd).st_mode)
         while chunk := os.read(fd, _CHUNK):
             digest.update(chunk)
             size += len(chunk)
