@@ -214,6 +214,13 @@ def test_loose_files_go_into_the_working_directory(folder: Make, world: Worlds) 
     assert main.base_substituted is None
 
 
+def test_loose_files_go_into_the_world_of_a_named_image(folder: Make, world: Worlds) -> None:
+    toml = "[environment]\ndocker_image = 'debian:12'\nworkdir = '/w'\n"
+    root = folder({"environment/a.txt": "a", "task.toml": toml})
+    main = environment_plan(read_task(root), world()).main
+    assert main.build == (Folder(0, "/w"), CopyIn(root / "environment", "/w"))
+
+
 def test_an_image_is_used_and_the_build_is_not(folder: Make, world: Worlds) -> None:
     root = folder(
         {"task.toml": "[environment]\ndocker_image = 'ubuntu:24.04'", "environment/Dockerfile": "FROM x\nRUN make\n"}
