@@ -51,6 +51,12 @@ def sleepers() -> list[int]:
     return found
 
 
+def pruned(bench: Bench, folder: Path) -> list[str]:
+    """What is pruned of the test's own; bases of other dead processes of this user may be among the rest."""
+    groups = ("/sys/fs/cgroup", str(folder))
+    return [path for path in bench.kind.prune(folder, bench.admitted) if path.startswith(groups)]
+
+
 async def until(what: str, done: Callable[[], object]) -> None:
     for _ in range(2000):
         if done():
@@ -67,15 +73,15 @@ async def test_a_killed_runner_leaves_no_process_and_prune_finds_the_rest(bench:
     await until("the command begins", lambda: out.exists() and out.read_text() == "begun\n" and len(sleepers()) >= 4)
     worlds = list(bench.scratch.iterdir())
     assert len(worlds) == 2
-    assert bench.kind.prune(tmp_path, bench.admitted) == []  # the run lives
+    assert pruned(bench, tmp_path) == []  # the run lives
     groups = [Path(group) for world in worlds for group in json.loads((world / "marker.json").read_text())["groups"]]
     runner.send_signal(signal.SIGKILL)
     await runner.wait()
     await until("everything inside ends", lambda: sleepers() == [])
-    removed = bench.kind.prune(tmp_path, bench.admitted)
+    removed = pruned(bench, tmp_path)
     assert {str(world) for world in worlds} <= set(removed)
     assert bench.left() == [] and not any(group.exists() for group in groups)
-    assert bench.kind.prune(tmp_path, bench.admitted) == []
+    assert pruned(bench, tmp_path) == []
 
 
 async def test_a_live_run_and_other_folders_are_not_pruned(bench: Bench, tmp_path: Path) -> None:
@@ -85,9 +91,26 @@ async def test_a_live_run_and_other_folders_are_not_pruned(bench: Bench, tmp_pat
     (bench.scratch / "broken").mkdir()
     (bench.scratch / "broken" / "marker.json").write_text("{")
     (bench.scratch / "link").symlink_to("/")
-    assert bench.kind.prune(tmp_path, bench.admitted) == []
+    assert pruned(bench, tmp_path) == []
     assert (await bench.run(world, "echo alive"))[1] == "alive\n"
     assert (bench.scratch / "other").is_dir() and (bench.scratch / "broken").is_dir()
+
+
+async def test_a_kept_world_is_not_pruned_and_can_still_be_forked_and_released(bench: Bench, tmp_path: Path) -> None:
+    world = await bench.start()
+    await bench.run(world, "echo kept > /f")
+    snapshot = await world.capture()
+    home = Path(snapshot.facts["home"])
+    said = json.loads((home / "marker.json").read_text())
+    (home / "marker.json").write_text(json.dumps(said | {"boot": "another boot"}))
+    bench.kind.keep(snapshot)
+    assert pruned(bench, tmp_path) == [] and home.is_dir()
+    forked = await bench.kind.fork(snapshot, bench.spec(), bench.admitted)
+    bench.worlds.append(forked)
+    assert (await bench.run(forked, "cat /f"))[1] == "kept\n"
+    await forked.stop()
+    bench.kind.release(snapshot, bench.admitted)
+    assert bench.left() == []
 
 
 async def test_a_lost_keeper_is_a_typed_refusal_and_stop_still_cleans_up(bench: Bench) -> None:
