@@ -201,8 +201,12 @@ for folder in /logs/agent /logs/artifacts /app; do
   printf x > "$(printf 'bad\\377name')"; printf x > "$(printf 'new\\nline')"; printf x > ' -rf'
   mkdir "$(printf 'fold\\377er')"; printf x > "$(printf 'fold\\377er')/in"
   printf x > "$(head -c 255 /dev/zero | tr '\\000' n)"
-  d=deep; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do d=$d/$(head -c 200 /dev/zero | tr '\\000' d); done
-  mkdir -p "$d" 2>/dev/null
+  d=deep; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19; do
+    d=$d/$(head -c 200 /dev/zero | tr '\\000' d)
+  done
+  mkdir -p "$d"; echo x > "$d/in"
+  d=d; i=0; while [ $i -lt 300 ]; do d=$d/d; i=$((i+1)); done
+  mkdir -p "$d"; echo x > "$d/in"
 done
 exit 0
 """
@@ -228,7 +232,9 @@ VERIFIERS = {
     "writes nothing": ("exit 0\n", "reward_missing", ""),
     "crashes": ("exit 7\n", "reward_missing", ""),
     "disagrees with itself": (PASS + "echo '{\"reward\": 0}' > /logs/verifier/reward.json\n", "verdicts_disagree", ""),
-    "writes 100 MB": ("head -c 100000000 /dev/zero > /logs/verifier/reward.txt\n", "reward_too_large", ""),
+    "writes 1 MB": ("head -c 1000000 /dev/zero > /logs/verifier/reward.txt\n", "reward_too_large", ""),
+    # so much is not even brought out, which `skipped.txt` beside it says
+    "writes 100 MB": ("head -c 100000000 /dev/zero > /logs/verifier/reward.txt\n", "reward_missing", ""),
     "writes no number": ("echo pass > /logs/verifier/reward.txt\n", "reward_unreadable", ""),
     "writes NaN": ("echo nan > /logs/verifier/reward.txt\n", "reward_unreadable", ""),
 }

@@ -230,7 +230,7 @@ class Attempt:
         try:
             await record.file_all("source")
             await record.write("attempt.json", attempt_record(record.said, result.as_entry()))
-            await record.file_all("derived")
+            await record.file_all("source")
             await record.settle()
         except (OSError, Refusal) as fault:
             # a disk that takes no more files: the attempt ends on the record all the same, with what stands there

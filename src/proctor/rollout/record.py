@@ -36,6 +36,7 @@ class Record:
         self._run = run
         self._attempt = attempt
         self._filed: set[str] = set()
+        self._derived: set[str] = set()
         self._pending: list[_Said] = []
         self.folder = run.path / folder
         self.said: dict[Kind, list[dict[str, Any]]] = {}
@@ -76,9 +77,16 @@ class Record:
         await in_thread(self.folder.mkdir, parents=True)
 
     async def file_all(self, role: str) -> None:
-        """Name every file of the attempt's folder that no entry names yet, after it is safely on disk."""
+        """Name every file of the attempt's folder that no entry names yet, after it is safely on disk.
+
+        Args:
+            role: of those that `write` did not make.
+        """
         found = await in_thread(_digest_new, self.folder, frozenset(self._filed), role)
         self._filed.update(each["path"] for each in found)
+        for each in found:
+            if each["path"] in self._derived:
+                each["role"] = "derived"
         batch: list[dict[str, Any]] = []
         size = 0
         for each in found:
@@ -94,6 +102,7 @@ class Record:
     async def write(self, name: str, content: Any) -> None:
         """Write one derived JSON file of the attempt, whole or not at all. Raises Refusal DISK_FULL, WRITE_FAILED."""
         path = self._run.relative(self.folder / name)
+        self._derived.add(name)
         await in_thread(self._run.write_atomic, path, encode(content))
 
     def unwrite(self, name: str) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from proctor.agents.oracle import RUN_SCRIPT
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
 from proctor.grading.files import verdict_files
 from proctor.grading.grade import Assurance, Grade, VerifierOutcome, grade
 from proctor.grading.join import per_test_record
@@ -23,7 +25,13 @@ async def run_tests(world: Sandbox, job: Job, output: Path) -> Ended:
     items = [PutItem(VERDICT_PATH, mode=OPEN, fresh=True)]
     if tests.folder is not None:
         items.append(PutItem("/tests", source=tests.folder, fresh=True))
-    await world.put(items)
+    try:
+        await world.put(items)
+    except Refusal as refusal:
+        if refusal.reason is not Reason.PATH_UNSAFE:
+            raise
+        # the agent left something else than a folder above the verdict path: it goes
+        await world.put([PutItem(str(PurePosixPath(VERDICT_PATH).parent), fresh=True), *items])
     ended = await world.exec(
         Exec(
             ("sh", "-c", RUN_SCRIPT, "sh", f"/tests/{tests.script}"),

@@ -191,7 +191,10 @@ class Sandbox(Protocol):
         ...
 
     async def get(self, paths: Sequence[str], into: Path, *, cap_bytes: int, cap_files: int) -> list[Fetched]:
-        """Bring files or folders out below `into`, at their path inside. Special files and links are skipped, said."""
+        """Bring files or folders out below `into`, at their path inside.
+
+        Skipped, and said: special files, links, names that are no UTF-8, paths of over 2,048 bytes.
+        """
         ...
 
     async def freeze(self) -> None:

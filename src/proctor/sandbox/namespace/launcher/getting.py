@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 _DEPTH_CAP = 128
+# the host's own folder comes before it, and a path has 4,096 bytes
+_PATH_CAP = 2_048
 
 
 def get(request: wire.Message, peer: socket.socket, world: World) -> None:
@@ -74,6 +76,12 @@ def _send_one(
     sock: socket.socket, path: str, depth: int, budget: _Budget, kernel: set[int]
 ) -> tuple[str | None, list[str]]:
     """Send one file, or list one folder: why it was skipped, and what is below it."""
+    try:
+        if len(path.encode()) > _PATH_CAP:
+            return "path too long", []
+    except UnicodeEncodeError:
+        # evidence names files in JSON, which cannot hold this name
+        return "name is no UTF-8", []
     info = os.lstat(path)
     if info.st_dev in kernel:
         return "kernel file", []
