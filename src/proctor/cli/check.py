@@ -10,7 +10,7 @@ import click
 from proctor.cli.common import json_option, print_json, print_refusals, say
 
 
-@click.command()
+@click.command(short_help="Say whether a study would be admitted")
 @click.argument("study", type=click.Path(path_type=Path))
 @click.option("--stage", help="This stage only.")
 @click.option("--out", type=click.Path(path_type=Path), help="The run folder that a run would use.")

@@ -10,7 +10,7 @@ _MARK = {True: ("ok", "green"), False: ("missing", "red"), None: ("-", "yellow")
 _DEADLINE_SEC = 20.0
 
 
-@click.command()
+@click.command(short_help="Say what this machine can do")
 @json_option
 def doctor(as_json: bool) -> int:
     """Say what this machine can do, and for each thing that is missing what would add it.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from proctor.core.reasons import Reason
 
 
-@click.command()
+@click.command(short_help="Say what a reason means and what to do")
 @click.argument("reason", required=False)
 @json_option
 def explain(reason: str | None, as_json: bool) -> None:

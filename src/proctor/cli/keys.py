@@ -7,7 +7,7 @@ import click
 from proctor.cli.common import json_option, print_json, say
 
 
-@click.command()
+@click.command(short_help="Show the key that signs your runs")
 @json_option
 def keys(as_json: bool) -> None:
     """Show the key that signs your runs' checkpoints, making it on first use.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _POLL_SEC = 0.2
 
 
-@click.command()
+@click.command(short_help="Tell a run's journal, or a trial's output")
 @run_argument
 @click.argument("trial", required=False)
 @click.option("-f", "--follow", is_flag=True, help="Go on until the run (or the trial) is over.")

@@ -101,7 +101,7 @@ _FILES = {
 }
 
 
-@click.command()
+@click.command(short_help="Write a small study that works")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @json_option
 def new(folder: Path, as_json: bool) -> None:

@@ -10,7 +10,7 @@ from proctor.cli.common import json_option, print_json, run_argument
 from proctor.cli.opened import opened
 
 
-@click.command()
+@click.command(short_help="Let a live run start nothing new")
 @run_argument
 @json_option
 def pause(run: Path, as_json: bool) -> None:

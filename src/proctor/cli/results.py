@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from proctor.report.reading import Reading
 
 
-@click.command()
+@click.command(short_help="Print grades by arm, or rows for analysis")
 @run_argument
 @click.option("--csv", "form", flag_value="csv", help="One row a planned trial, comma-separated, with a header.")
 @click.option("--jsonl", "form", flag_value="jsonl", help="One JSON object a planned trial.")

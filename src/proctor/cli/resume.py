@@ -9,7 +9,7 @@ import click
 from proctor.cli.common import json_option, run_argument, say
 
 
-@click.command()
+@click.command(short_help="Go on with an interrupted or paused run")
 @run_argument
 @click.option("--study", type=click.Path(path_type=Path), help="Where the study is now, if the run folder was moved.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1, max=1024), metavar="N", help="Attempts at once.")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from proctor.runner.session import Finished
 
 
-@click.command()
+@click.command(short_help="Run a study, or one task")
 @click.argument("study", type=click.Path(path_type=Path), required=False)
 @click.option("--task", type=click.Path(path_type=Path), help="One task folder instead of a study.")
 @click.option("--agent", help="With --task: the agent (oracle, nop, command, or an installed one).")

@@ -10,7 +10,7 @@ from proctor.cli.common import run_argument
 from proctor.cli.opened import one_trial, opened
 
 
-@click.command()
+@click.command(short_help="Open a shell in the world of a trial")
 @run_argument
 @click.argument("trial")
 def shell(run: Path, trial: str) -> int:

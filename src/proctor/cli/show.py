@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from proctor.report.trial import AttemptTold
 
 
-@click.command()
+@click.command(short_help="Show a run, or one of its trials")
 @run_argument
 @click.argument("trial", required=False)
 @click.option("--rebuild", is_flag=True, help="Make the derived files anew; exit status 1 where a copy differed.")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from proctor.evidence.runfolder import RunFolder
 
 
-@click.command()
+@click.command(short_help="Say what a run is doing, or how it ended")
 @run_argument
 @json_option
 def status(run: Path, as_json: bool) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 paths_argument = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 
 
-@click.group()
+@click.group(short_help="Check or list task folders")
 def tasks() -> None:
     """Look at task folders."""
 

@@ -9,7 +9,7 @@ import click
 from proctor.cli.common import json_option, run_argument
 
 
-@click.command()
+@click.command(short_help="Re-check a run's evidence")
 @run_argument
 @click.option("--key", metavar="KEY", help="Who is trusted: a vkey, a file that holds one, or sha256:HEX.")
 @json_option

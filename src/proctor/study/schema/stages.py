@@ -77,7 +77,9 @@ class Stage(Table):
     ] = Field(default=(), description="Boundaries to capture in each attempt.")
     keep_snapshots: Annotated[bool, Later()] = Field(default=False, description="Export captured worlds.")
     lanes: Annotated[PositiveCount, Field(le=1024)] = Field(default=1, description="Attempts at once, for each model.")
-    deadline: Duration | None = Field(default=None, description="When the stage stops admitting; never by default.")
+    deadline: Duration | None = Field(
+        default=None, description="When a run of the stage, or a resume of it, stops admitting; never by default."
+    )
     replacements: Count = Field(
         default=1, description="Attempts of a trial that may be replaced after typed infrastructure failures."
     )
