@@ -58,6 +58,11 @@ CASES = {
     ),
     "SIGTERM aborts": ("me(signal.SIGTERM); await forever(stop)", 143, "interrupted"),
     "SIGHUP aborts": ("me(signal.SIGHUP); await forever(stop)", 129, "interrupted"),
+    "SIGINT while a deadline drains aborts": (
+        "stop.drain('deadline', Exit.STOPPED, Reason.STAGE_DEADLINE); me(signal.SIGINT); await forever(stop)",
+        4,
+        "interrupted",
+    ),
     "SIGINT then SIGTERM": (
         "me(signal.SIGINT); await drained(stop); me(signal.SIGTERM); await forever(stop)",
         130,

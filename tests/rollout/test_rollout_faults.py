@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fake_worlds import ABORTS, TROUBLE, Bench, Steps, bodies, check_record, entries, write_study
 
+from fake_worlds import ABORTS, TROUBLE, Bench, Steps, bodies, check_record, entries, write_study
 from proctor.core.exits import Exit
 from proctor.evidence.kinds import Kind
+from proctor.report.progress import Progress
 
 STEPS = 15
 POSTS = 17
@@ -97,3 +98,26 @@ async def test_a_disk_that_is_full_from_any_operation_on_is_resumed(
         if status is Exit.INFRASTRUCTURE:
             assert entries(run)[-1].body["reason"] == "disk_full"
             await _resumed(bench, run, replaced=False)
+
+
+async def test_an_entry_that_is_too_large_ends_its_attempt_and_not_the_run(bench: Bench, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    bench.prepare = lambda kind: setattr(kind, "facts", {"kind": "namespace", "tier": "x" * 70_000})
+    assert await bench.run(run) is Exit.DOES_NOT_HOLD
+    check_record(run)
+    ends = [(body["outcome"], body["exception"]) for body in bodies(run, Kind.ATTEMPT_ENDED)]
+    assert ends == [("infrastructure", "entry_too_large")] * 2
+    assert [body["reason"] for body in bodies(run, Kind.TRIAL_FINAL)] == ["entry_too_large"]
+
+
+async def test_a_failing_display_ends_an_attempt_at_most(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+
+    def broken(*_: object) -> None:
+        raise SystemExit(1)
+
+    monkeypatch.setattr(Progress, "phase", broken)
+    assert await bench.run(run) in (Exit.DOES_NOT_HOLD, Exit.INFRASTRUCTURE)
+    check_record(run)

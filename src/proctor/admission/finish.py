@@ -1,8 +1,8 @@
 """The one seam that ends a run: it owns the last entry of the journal and the process's exit status.
 
 Whatever the work does (returns, raises, calls SystemExit, meets a signal), exactly one `run.ended` is written and the
-status in it is the one that the process ends with. The first Ctrl-C drains, the second aborts; SIGTERM and SIGHUP
-abort at once, since who sends them will not wait.
+status in it is the one that the process ends with. The first Ctrl-C drains, one while it drains (for whatever cause)
+aborts; SIGTERM and SIGHUP abort at once, since who sends them will not wait.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ async def run_to_the_end(work: Callable[[Stop], Awaitable[Exit]], close: Closer)
     loop = asyncio.get_running_loop()
 
     def heard(number: signal.Signals) -> None:
-        again = stop.draining.is_set() and stop.exit in _STATUS.values()
+        again = stop.draining.is_set()
         stop.drain(number.name, _STATUS[number])
         if again or number is not signal.SIGINT:
             task.cancel()

@@ -13,11 +13,14 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Protocol
 
+from proctor.core.canonical import encode
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Ended, Sandbox
 
 GROUP = "proctor.agents"
+# they stand in an entry of each attempt, which has 65,535 bytes for everything
+MAX_SETTINGS_BYTES = 32_768
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,15 @@ def make_agent(name: str, settings: Mapping[str, Any], base: Path) -> Agent:
             path="agent.name",
             observed=name,
             required=sorted(known),
+        )
+    if len(encode(dict(settings))) > MAX_SETTINGS_BYTES:
+        raise Refusal(
+            Reason.AGENT_OPTIONS_INVALID,
+            "the agent's settings are larger than a journal entry can hold",
+            path="agent",
+            observed=len(encode(dict(settings))),
+            required=MAX_SETTINGS_BYTES,
+            remedy="Put long programs and prompts into `files`.",
         )
     agent_class: AgentClass = known[name].load()
     return agent_class(settings, base)

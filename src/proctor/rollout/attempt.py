@@ -218,7 +218,7 @@ class Attempt:
                 if result.outcome is Outcome.COMPLETED and not record.said.get(Kind.ATTEMPT_GRADED):
                     result = ended_by(refusal)
             if Kind.ATTEMPT_ADMITTED in record.said:
-                self._phase("close")
+                self._mark("close")
                 result = await self._keep_files(replace(result, timing=dict(self._timing)))
                 await record.add(Kind.ATTEMPT_ENDED, **result.as_entry())
         finally:
@@ -246,10 +246,13 @@ class Attempt:
         self._phase(boundary.value)
 
     def _phase(self, name: str) -> None:
+        self._mark(name)
+        self.tools.on_phase(self.job.label, name)
+
+    def _mark(self, name: str) -> None:
         now = self.tools.clock.mono_ns()
         self._timing[name] = now - self._since
         self._since = now
-        self.tools.on_phase(self.job.label, name)
 
 
 def is_cancelled() -> bool:

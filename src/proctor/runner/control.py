@@ -83,7 +83,10 @@ async def _reply(line: bytes, handlers: Mapping[str, Handler]) -> dict[str, Any]
     handler = handlers.get(name) if isinstance(name, str) else None
     if handler is None:
         return {"refusal": Refusal(Reason.INVALID_VALUE, "unknown request", required=sorted(handlers)).as_record()}
-    return dict(await handler())
+    try:
+        return dict(await handler())
+    except Refusal as refusal:
+        return {"refusal": refusal.as_record()}
 
 
 def ask(path: Path, what: str) -> dict[str, Any]:

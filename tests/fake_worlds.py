@@ -101,6 +101,9 @@ class FakeKind:
     def __init__(self, steps: Steps, reward: bytes = b"1") -> None:
         self.steps = steps
         self.reward = reward
+        self.on_exec: Callable[[Exec], None] = lambda command: None
+        self.refusal: Reason | None = None
+        self.facts: Mapping[str, Any] = {"kind": "namespace", "tier": "privileged"}
         self.live: set[Path] = set()
         self.made = 0
 
@@ -110,6 +113,8 @@ class FakeKind:
 
     async def start(self, spec: SandboxSpec, admitted: Admitted) -> FakeWorld:
         await self.steps.step("start")
+        if self.refusal is not None:
+            raise Refusal(self.refusal, "not here")
         return self._made(spec)
 
     async def fork(self, snapshot: Snapshot, spec: SandboxSpec, admitted: Admitted) -> FakeWorld:
@@ -140,16 +145,17 @@ class FakeKind:
 
 
 class FakeWorld:
-    facts: Mapping[str, Any] = {"kind": "namespace", "tier": "privileged"}
     limits_enforced: tuple[LimitInForce, ...] = ()
 
     def __init__(self, kind: FakeKind, home: Path) -> None:
         self._kind = kind
         self._home = home
         self._step = kind.steps.step
+        self.facts = kind.facts
 
     async def exec(self, command: Exec) -> Ended:
         await self._step("exec")
+        self._kind.on_exec(command)
         command.stdout.write_bytes(b"said\n")
         return Ended(exit_code=0, signal=None, timed_out=False, duration_ns=1, output_bytes=5)
 
@@ -275,6 +281,7 @@ class Bench:
         self.study = study
         self._patch = monkeypatch
         self.kind = FakeKind(Steps())
+        self.prepare: Callable[[FakeKind], None] = lambda kind: None
 
     async def run(
         self,
@@ -287,6 +294,7 @@ class Bench:
     ) -> Exit:
         """One invocation, to its exit status; trouble comes from worlds, the journal or the disk."""
         self.kind = FakeKind(steps or Steps())
+        self.prepare(self.kind)
         self._patch.setattr(gather, "sandbox_kind", lambda name: self.kind)
         request = Request(command="resume" if resume else "run", out=out, study=None if resume else self.study)
         control = socket_path(f"test{os.getpid()}")
