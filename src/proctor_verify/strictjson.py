@@ -20,6 +20,8 @@ MAX_DEPTH = 64
 MAX_DIGITS = 40
 MAX_NUMBER_CHARS = 1_100
 
+# A number that Python may write in another way than RFC 8785; what looks like one within a string does no harm.
+_ODD_NUMBER = re.compile(r"[:,\[]-?[0-9.]+(?:e|(?<=\.0)[,\]}])")
 _BRACKETS = re.compile(r"[\[\]{}]")
 
 
@@ -51,6 +53,20 @@ def loads_canonical(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int =
     if canonical.encode(value) != data:
         raise Unreadable("JSON is not in canonical form")
     return value
+
+
+def encode(value: Any) -> bytes:
+    """The canonical bytes of a value that `loads_canonical` read, or that is made of such.
+
+    Raises:
+        Unreadable: it is nested too deeply.
+    """
+    try:
+        text = _REWRITE.encode(value)
+    except (ValueError, RecursionError):
+        return canonical.encode(value)
+    plain = text.isascii() or len(text.encode("utf-16-le")) == 2 * len(text)
+    return text.encode() if plain and not _ODD_NUMBER.search(text) else canonical.encode(value)
 
 
 def _checked_text(data: bytes, max_bytes: int, max_depth: int) -> str:

@@ -207,6 +207,18 @@ async def test_attempts_in_flight_end_as_lost_with_the_files_that_stand(tmp_path
     assert len(listed) == 801
 
 
+async def test_what_was_derived_for_another_end_is_partial_under_the_digest_that_was_named(tmp_path: Path) -> None:
+    run, journal = await create(tmp_path)
+    await journal.append(Kind.ATTEMPT_ADMITTED, ADMITTED)
+    named = run.write_atomic(f"{ADMITTED['folder']}/attempt.json", b"{}")
+    record = {**named.as_record(), "path": "attempt.json", "role": "derived"}
+    await journal.append(Kind.ATTEMPT_FILES, {"attempt": ATTEMPT, "files": [record]})
+    (run.path / named.path).write_bytes(b"altered")
+    await journal.close(None)
+    last = [entry.body for entry in await _reopened(tmp_path) if entry.kind is Kind.ATTEMPT_FILES][-1]
+    assert last["files"] == [{**record, "role": "partial"}]
+
+
 async def test_a_checkpoint_whose_entry_was_lost_is_named_by_the_next_opening(tmp_path: Path) -> None:
     run = await _some_run(tmp_path, end=False)
     entries = await _reopened(tmp_path)

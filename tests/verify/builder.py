@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from expected import grade_summary, run_summary
+from expected import attempt_record, grade_summary, run_summary
 from primitives import Body, Place, Signer, Tree, canonical, drawn_order, sha256, trial_id
 
 
@@ -218,7 +218,7 @@ class Story:
             **body,
         )
 
-    def keep(self, attempt: str, path: str, data: bytes) -> None:
+    def keep(self, attempt: str, path: str, data: bytes | Late) -> None:
         self.files[f"{self.open[attempt]['folder']}/{path}"] = data
 
     def list_files(self, attempt: str, listed: list[tuple[str, str]]) -> Step:
@@ -234,6 +234,10 @@ class Story:
         return {"path": path, "sha256": sha256(data), "size": len(data), **more}
 
     def end(self, attempt: str, outcome: str = "completed", exception: str | None = None) -> None:
+        """Ends it, with its `attempt.json` unless nobody was left to write one."""
+        if outcome != "lost":
+            self.keep(attempt, "attempt.json", Late(lambda s: canonical(s.settled(attempt_record(s, attempt)))))
+            self.list_files(attempt, [("attempt.json", "derived")])
         self.add(
             "attempt.ended",
             attempt=attempt,

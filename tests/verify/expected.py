@@ -29,6 +29,35 @@ def grade_summary(design: Body, finals: dict[str, Body]) -> Body:
     return {"format": 1, "all": _counts(everything), "groups": groups}
 
 
+def attempt_record(story: Story, attempt: str) -> Body:
+    """Section 8, from the attempt's steps up to its end."""
+    last: dict[str, Body] = {}
+    listed: dict[str, list[Body]] = {"attempt.boundary": [], "sandbox.started": []}
+    for step in story.entries():
+        if step.body.get("attempt") != attempt or (step.kind != "attempt.admitted" and not last):
+            continue
+        body = {name: value for name, value in step.body.items() if name not in ("attempt", "instruction")}
+        last[step.kind] = body
+        listed.setdefault(step.kind, []).append(body)
+        if step.kind == "attempt.ended":
+            break
+    no_model = {"available": False, "reason": "no model is called through proctor in this run"}
+    return {
+        "format": 1,
+        "identity": {"attempt": attempt, **last["attempt.admitted"]},
+        "agent": last.get("agent.started"),
+        "agent_ended": last.get("agent.ended"),
+        "verifier_ended": last.get("verifier.ended"),
+        "grade": last.get("attempt.graded"),
+        "boundaries": [body["boundary"] for body in listed["attempt.boundary"]],
+        "sandboxes": listed["sandbox.started"],
+        "ended": last["attempt.ended"],
+        "tokens": no_model,
+        "cost": no_model,
+        "snapshots": {"available": False, "reason": "no snapshot of this attempt was kept"},
+    }
+
+
 def run_summary(story: Story) -> Body:
     """Section 8, from the steps themselves."""
     steps = story.entries()

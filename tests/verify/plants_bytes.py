@@ -216,6 +216,39 @@ def _(s: Story) -> None:
     listed["files"] = Late(lambda s: [*s.settled(was), s.fact(f"{folder}/", "verifier/reward.json", role="source")])
 
 
+def _record_of(s: Story, attempt: str) -> str:
+    return f"{s.find('attempt.admitted', attempt=attempt).body['folder']}/attempt.json"
+
+
+@plant("attempts.derived", "another grade")
+def _(s: Story) -> None:
+    path = _record_of(s, s.find("attempt.graded", grade="fail").body["attempt"])
+    was = s.file(path)
+    s.files[path] = was.replace(b'"grade":"fail"', b'"grade":"pass"')
+    assert was != s.files[path]
+
+
+@plant("attempts.derived", "another form")
+def _(s: Story) -> None:
+    path = _record_of(s, s.find("attempt.graded").body["attempt"])
+    s.files[path] = s.file(path) + b"\n"
+
+
+@plant("attempts.derived", "of an end that was another")
+def _(s: Story) -> None:
+    path = _record_of(s, s.find("attempt.ended", outcome="interrupted").body["attempt"])
+    s.files[path] = s.file(path).replace(b'"outcome":"interrupted"', b'"outcome":"completed"')
+
+
+@plant("attempts.derived", "more boundaries than there may be")
+def _(s: Story) -> None:
+    there = s.find("attempt.boundary")
+    attempt = there.body["attempt"]
+    s.drop(s.find("attempt.files", 1, attempt=attempt))
+    del s.files[_record_of(s, attempt)]
+    s.insert_after(there, *(Step(there.kind, dict(there.body)) for _ in range(256)))
+
+
 @plant("summary.recomputed", "another headline")
 def _(s: Story) -> None:
     was = s.file("grade_summary.json")

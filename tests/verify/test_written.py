@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,36 @@ async def test_a_run_that_ended_twice(tmp_path: Path) -> None:
     assert _holds(run)
     run, journal = await _reopen(tmp_path)
     await journal.append(Kind.RUN_PAUSED, {})
+    await journal.close(_ended())
+    assert _holds(run)
+
+
+async def test_a_run_that_ended_and_then_got_bytes_that_no_entry_names(tmp_path: Path) -> None:
+    run, journal = await _create(tmp_path)
+    attempt = await _start(run, journal, 0, 0, b"Do it.\n")
+    files = [{"path": "stdout.log", "sha256": sha256(b"Do it.\n"), "size": 7, "role": "source"}]
+    await journal.append(Kind.ATTEMPT_FILES, {"attempt": attempt, "files": files})
+    end = {"outcome": "interrupted", "exception": "interrupted", "message": None, "timing": {}}
+    await journal.append(Kind.ATTEMPT_ENDED, {"attempt": attempt, **end})
+    await journal.close(_ended())
+    _die(run, b"{")
+    run, journal = await _reopen(tmp_path)
+    await journal.close(_ended())
+    assert _holds(run)
+    kinds = [json.loads(line)["kind"] for line in run.journal_path.read_bytes().splitlines()]
+    assert kinds[kinds.index("run.resumed") + 1] == "run.recovered"
+
+
+async def test_a_run_that_died_between_its_derived_files_and_its_end(tmp_path: Path) -> None:
+    run, journal = await _create(tmp_path)
+    attempt = await _start(run, journal, 0, 0, b"Do it.\n")
+    trial, _, number = attempt.partition("/")
+    [folder] = run.trials.glob(f"*-{trial[:8]}/{number}")
+    (folder / "attempt.json").write_bytes(b"{}")
+    files = [{"path": "attempt.json", "sha256": sha256(b"{}"), "size": 2, "role": "derived"}]
+    await journal.append(Kind.ATTEMPT_FILES, {"attempt": attempt, "files": files})
+    await journal.close(None)
+    run, journal = await _reopen(tmp_path)
     await journal.close(_ended())
     assert _holds(run)
 

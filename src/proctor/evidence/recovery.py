@@ -44,8 +44,9 @@ def cut_off(run: RunFolder, found: Scan) -> None:
 def last_words(run: RunFolder, found: Scan, outcome: str, reason: Reason) -> Iterator[tuple[Kind, dict[str, Any]]]:
     """The entries that end each attempt in flight: its files as they stand, and its end. Raises OSError."""
     for attempt, known in found.open.items():
-        files = [{**file, "role": "partial"} for file in _files(run.path / known.folder, known)]
-        for group in _groups(files):
+        # What was derived for another end than this one is so no more; the digest named stays.
+        files = [*known.derived.values(), *_files(run.path / known.folder, known)]
+        for group in _groups([{**file, "role": "partial"} for file in files]):
             yield Kind.ATTEMPT_FILES, {"attempt": attempt, "files": group}
         yield (
             Kind.ATTEMPT_ENDED,

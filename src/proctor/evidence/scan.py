@@ -29,10 +29,11 @@ _ZEROS = re.compile(rb"\x00+")
 
 @dataclass(slots=True)
 class OpenAttempt:
-    """An attempt in flight: its folder, and the files below it that entries name."""
+    """An attempt in flight: its folder, the files below it that entries name, and those among them that are derived."""
 
     folder: str
     files: set[str] = field(default_factory=set)
+    derived: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -151,13 +152,22 @@ def _note_body(found: Scan, kind: Kind, body: dict[str, Any]) -> None:
     elif kind is Kind.ATTEMPT_ADMITTED:
         found.open[body["attempt"]] = OpenAttempt(_inside(body["folder"]))
     elif kind is Kind.ATTEMPT_FILES:
-        found.open[body["attempt"]].files.update(file["path"] for file in body["files"])
+        for file in body["files"]:
+            _note_file(found.open[body["attempt"]], file)
     elif kind is Kind.ATTEMPT_ENDED:
         del found.open[body["attempt"]]
     elif kind is Kind.CHECKPOINT_MADE:
         found.named[body["size"]] = body
     elif kind is Kind.RUN_RECOVERED:
         found.quarantined.update(item["path"] for item in body["quarantined"])
+
+
+def _note_file(attempt: OpenAttempt, file: dict[str, Any]) -> None:
+    path = file["path"]
+    attempt.files.add(path)
+    attempt.derived.pop(path, None)
+    if file["role"] == "derived":
+        attempt.derived[path] = file
 
 
 def _inside(folder: str) -> str:

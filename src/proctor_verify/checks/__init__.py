@@ -6,6 +6,7 @@ from proctor_verify.check import Check
 from proctor_verify.checks import (
     attempts,
     checkpoints,
+    derived,
     design,
     files,
     finals,
@@ -59,5 +60,6 @@ CHECKS: tuple[type[Check], ...] = (
     files.Digests,
     files.Unlisted,
     grades.Grades,
+    derived.Derived,
     summaries.Summaries,
 )

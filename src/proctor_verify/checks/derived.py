@@ -1,0 +1,99 @@
+"""The check of each attempt's `attempt.json` against the attempt's entries, as section 8 specifies it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from proctor_verify import strictjson
+from proctor_verify.check import Check
+from proctor_verify.journal import Entry
+from proctor_verify.run import Run
+from proctor_verify.schema import BLOB_FIELDS
+
+NAME = "attempt.json"
+MAX_LISTED = 256
+_NO_MODEL = {"available": False, "reason": "no model is called through proctor in this run"}
+_NO_SNAPSHOT = {"available": False, "reason": "no snapshot of this attempt was kept"}
+# The last one of each of these kinds stands in the file, under this name.
+_LAST = {
+    "agent.started": "agent",
+    "agent.ended": "agent_ended",
+    "verifier.ended": "verifier_ended",
+    "attempt.graded": "grade",
+}
+
+
+@dataclass(slots=True)
+class _Said:
+    """What an open attempt's entries said so far."""
+
+    identity: dict[str, Any]
+    last: dict[str, Any] = field(default_factory=lambda: dict.fromkeys(_LAST.values()))
+    boundaries: list[str] = field(default_factory=list)
+    sandboxes: list[dict[str, Any]] = field(default_factory=list)
+
+    def record(self, ended: dict[str, Any]) -> dict[str, Any]:
+        """The content of the file."""
+        return {
+            "format": 1,
+            "identity": self.identity,
+            **self.last,
+            "boundaries": self.boundaries,
+            "sandboxes": self.sandboxes,
+            "ended": ended,
+            "tokens": _NO_MODEL,
+            "cost": _NO_MODEL,
+            "snapshots": _NO_SNAPSHOT,
+        }
+
+
+class Derived(Check):
+    id = "attempts.derived"
+    doc = (
+        "the `attempt.json` that an attempt names as derived is, byte for byte, what its entries come to; an attempt "
+        f"has at most {MAX_LISTED} boundaries and sandboxes"
+    )
+    noun = "attempts"
+    kinds = ("attempt.admitted", "attempt.boundary", "sandbox.started", *_LAST, "attempt.ended")
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self._open: dict[str, _Said] = {}
+
+    def entry(self, entry: Entry) -> None:
+        kind, body = entry.kind, entry.body
+        attempt = body["attempt"]
+        if kind == "attempt.admitted":
+            self._open[attempt] = _Said(body)
+            return
+        said = self._open.get(attempt)
+        if said is None:
+            return  # said by attempts.admitted, attempts.ended
+        if kind == "attempt.ended":
+            del self._open[attempt]
+            self._compare(entry, said)
+        elif kind in _LAST:
+            said.last[_LAST[kind]] = _own(entry)
+        elif len(said.boundaries) + len(said.sandboxes) == MAX_LISTED:
+            self.fail_at(entry, f"is one more boundary or sandbox of {attempt} than {MAX_LISTED}")
+        elif kind == "attempt.boundary":
+            said.boundaries.append(body["boundary"])
+        else:
+            said.sandboxes.append(_own(entry))
+
+    def _compare(self, entry: Entry, said: _Said) -> None:
+        attempt = self.run.open.get(entry.body["attempt"])
+        named = attempt.files.get(NAME) if attempt is not None else None
+        if attempt is None or named is None or named.role != "derived":
+            return
+        self.looked += 1
+        if sha256(strictjson.encode(said.record(_own(entry)))).hexdigest() != named.sha256:
+            self.fail(f"{attempt.folder}/{NAME}", "is not what the attempt's entries come to")
+
+
+def _own(entry: Entry) -> dict[str, Any]:
+    """A body without what every entry of the attempt has, and without what stands in a pack."""
+    left_out = ("attempt", *BLOB_FIELDS.get(entry.kind, ()))
+    return {name: value for name, value in entry.body.items() if name not in left_out}
