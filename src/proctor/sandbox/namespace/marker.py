@@ -29,14 +29,21 @@ def write(folder: Path, label: str, groups: Sequence[Path]) -> None:
         "started": _started(os.getpid()),
         "groups": [str(group) for group in groups],
     }
-    (folder / _NAME).write_text(json.dumps(said), encoding="utf-8")
+    _put(folder, said)
 
 
 def note_init(folder: Path, pid: int) -> None:
     """Say in the marker of a world which process is its PID 1. Raises OSError."""
     path = folder / _NAME
     said = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**said, "init": pid, "init_started": _started(pid)}), encoding="utf-8")
+    _put(folder, {**said, "init": pid, "init_started": _started(pid)})
+
+
+def _put(folder: Path, said: dict[str, Any]) -> None:
+    # whole or not at all: the groups that a half-written marker named would never be found again
+    draft = folder / f".{_NAME}"
+    draft.write_text(json.dumps(said), encoding="utf-8")
+    draft.replace(folder / _NAME)
 
 
 def live_init(scratch: Path) -> int | None:
