@@ -94,7 +94,12 @@ class Proctor:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.key = load_or_create(home / "config" / "proctor")[0].fingerprint
-        self.env = {**os.environ, "PYTHONPATH": str(SOURCES), "XDG_CONFIG_HOME": str(home / "config")}
+        paths = [str(SOURCES), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+        self.env = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+            "XDG_CONFIG_HOME": str(home / "config"),
+        }
 
     def start(self, *words: object, **options: Any) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "proctor", *map(str, words)]
