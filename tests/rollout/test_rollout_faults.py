@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,22 @@ async def test_a_failing_display_ends_an_attempt_at_most(
     monkeypatch.setattr(Progress, "phase", broken)
     assert await bench.run(run) in (Exit.DOES_NOT_HOLD, Exit.INFRASTRUCTURE)
     check_record(run)
+
+
+async def test_a_disk_that_gets_full_in_a_later_opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an earlier end had written stands there, and does not say what the journal says now."""
+    bench = Bench(write_study(tmp_path / "study", arms=2), monkeypatch)
+    first = tmp_path / "first"
+    assert await bench.run(first, Steps(20, "is aborted")) is Exit.TERMINATED
+    seen = Steps()
+    shutil.copytree(first, tmp_path / "whole")
+    assert await bench.run(tmp_path / "whole", resume=True, disk=seen) is Exit.DONE
+    for at in range(1, seen.done + 1):
+        run = tmp_path / str(at)
+        shutil.copytree(first, run)
+        status = await bench.run(run, resume=True, disk=Steps(at))
+        check_record(run)
+        if status is Exit.INFRASTRUCTURE and not entries(run)[-1].body["complete"]:
+            assert await bench.run(run, resume=True) is Exit.DONE, seen.names[at - 1]
+            check_record(run)
+        assert {body["grade"] for body in bodies(run, Kind.TRIAL_FINAL)} == {"pass"}
