@@ -48,7 +48,7 @@ async def test_where_overlays_do_not_stack_worlds_are_copies_and_say_so(
 ) -> None:
     bench.scratch = on_overlay / "scratch"
     world = await bench.start(root=small_root, hidden=(small_root / "secret",))
-    assert world.facts["files"] == "copied"
+    assert world.facts["files"] == "overlay in memory"
     await world.put([PutItem("/data/f", content=b"put")])
     _, said = await bench.run(world, "cat /data/f; echo; ls /secret; echo new > /etc/new; rm /usr/bin/ls")
     assert said.startswith("put\n") and "hidden" not in said

@@ -8,50 +8,35 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import threading
-import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
 import proctor
-from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Tier
-from proctor.sandbox.namespace import layers, marker, skeleton
+from proctor.sandbox.namespace import layers, skeleton
 from proctor.sandbox.namespace.launcher import holder, tree
+from proctor.sandbox.namespace.own import OwnFolder, places
 
-PREFIX = "proctor-base-"
 _MOST_BOUND = layers.MOST_LAYERS + 2
 
 
-def places() -> list[Path]:
-    """Where bases may lie, best first: in memory, else with other temporary files."""
-    return [place for place in (Path("/dev/shm"), Path(tempfile.gettempdir())) if place.is_dir()]
-
-
-def prune_bases() -> list[str]:
-    """Remove bases of processes that were killed; the paths that were removed. Those of other users stay."""
-    removed: list[str] = []
-    for place in places():
-        for folder in place.glob(f"{PREFIX}*"):
-            try:
-                if folder.lstat().st_uid == os.geteuid():
-                    removed += marker.prune(folder)
-            except FileNotFoundError:
-                continue  # its process ended meanwhile, or another removes it too
-    return removed
-
-
 class Bases:
-    """The bases of one process, and with them the empty folders that layers are bound on and the holder program."""
+    """The bases of one process, and with them the empty folders that layers are bound on and the holder program.
 
-    def __init__(self) -> None:
+    They lie in `folder`, an empty one, which `own` may be.
+
+    Raises:
+        OSError: `folder` does not take what they need.
+    """
+
+    def __init__(self, folder: Path, own: OwnFolder | None = None) -> None:
+        check_place(folder)
         self._lock = threading.Lock()
         self._made: dict[tuple[Tier, Path | None, tuple[Path, ...]], Path] = {}
-        prune_bases()
-        self.folder = _new_folder()
-        weakref.finalize(self, tree.remove, self.folder)
+        self.folder = folder
+        self._own = own  # removed with this object
         (self.folder / "x").mkdir()
         for index in range(_MOST_BOUND):
             (self.folder / "l" / str(index)).mkdir(parents=True)
@@ -86,29 +71,23 @@ class Bases:
             return self._made[key]
 
 
-def _new_folder() -> Path:
-    """A folder that can hold what layers need: whiteouts and attributes. Raises Refusal (SANDBOX_UNAVAILABLE)."""
+def check_place(folder: Path) -> None:
+    """Whether `folder` takes bases: whiteouts, attributes, and a program that may run there. Raises OSError."""
+    skeleton.try_layer(folder)
+    if os.statvfs(folder).f_flag & os.ST_NOEXEC:
+        raise PermissionError(f"programs may not run in {folder}")
+
+
+def in_a_folder() -> Bases | list[str]:
+    """Bases in the best folder of this machine that takes them, or what each of them lacks."""
     faults = []
     for place in places():
         try:
-            folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+            own = OwnFolder(place)
+            return Bases(own.path, own)
         except OSError as fault:
-            faults.append(str(fault))
-            continue
-        try:
-            skeleton.try_layer(folder)
-            marker.write(folder, "base", ())
-        except OSError as fault:
-            faults.append(str(fault))
-            tree.remove(folder)
-            continue
-        return folder
-    raise Refusal(
-        Reason.SANDBOX_UNAVAILABLE,
-        "no folder takes base layers",
-        observed=faults,
-        required="whiteouts and user attributes in /dev/shm or the temporary folder",
-    )
+            faults.append(f"{place}: {fault.strerror or fault}")
+    return faults
 
 
 def _always_hidden() -> list[Path]:

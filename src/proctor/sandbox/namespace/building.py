@@ -25,7 +25,7 @@ class Plan:
     root: Path | None
     base: Path
     captured: tuple[Path, ...]
-    copied: bool
+    files: layers.Files
 
     @property
     def tops(self) -> tuple[str, ...]:
@@ -35,13 +35,13 @@ class Plan:
     @property
     def bound(self) -> tuple[Path, ...]:
         """Folders that are bound at `l/<index>` before the start."""
-        if self.copied:
+        if self.files is layers.Files.COPIED:
             return ()
         return (self.base, *self.captured, *([self.root] if self.root else []))
 
     def mounts(self, cover: str) -> list[Mount]:
         """The mounts for bwrap, where `bound` and the world's folder are found below `cover`."""
-        if self.copied:
+        if self.files is layers.Files.COPIED:
             return [Mount(top, _at(top), ()) for top in self.tops]
         found = []
         for top in self.tops:
@@ -68,7 +68,7 @@ def prepare(plan: Plan) -> None:
     """
     home = plan.home
     home.upper.mkdir()
-    if plan.copied:
+    if plan.files is layers.Files.COPIED:
         _copy(plan, plan.tops)
         return
     home.work.mkdir()

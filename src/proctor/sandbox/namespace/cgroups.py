@@ -83,6 +83,23 @@ def choose(located: Mapping[str, tuple[Place, Path]], name: str) -> tuple[dict[s
     return places, {controller: why for controller, why in missing.items() if controller not in places}
 
 
+def own_memory_limit() -> int | None:
+    """The least memory that the groups we are in may use, in bytes; None without a limit that can be seen."""
+    try:
+        located = locate(_read("/proc/self/cgroup"), _read("/proc/self/mountinfo"))
+    except OSError:
+        return None
+    limits = []
+    for controller in ("memory", ""):
+        if controller in located:
+            place, top = located[controller]
+            for folder in (place.parent, *place.parent.parents):
+                if folder.is_relative_to(top):
+                    said = _try_read(folder / {1: "memory.limit_in_bytes", 2: "memory.max"}[place.version]).strip()
+                    limits.append(_number(said) if said else None)
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
 def _best_unified(own: Place, top: Path, rest: list[str], name: str) -> tuple[Place, list[str], str]:
     """Version 2: one folder for all, since a process is in one group only, with what its children can have there.
 

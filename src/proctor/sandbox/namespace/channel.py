@@ -29,7 +29,7 @@ _BOOT = "; ".join(
         "import sys",
         "sys.path.insert(0, sys.argv[2])",
         "from proctor.sandbox.namespace.launcher.{module} import main",
-        "sys.exit(main(int(sys.argv[1])))",
+        "sys.exit(main(int(sys.argv[1]), *sys.argv[3:]))",
     )
 )
 
@@ -151,14 +151,14 @@ class Channel:
             raise
 
 
-def launch() -> Channel:
-    """Start a launcher; it ends with this process, or when the channel is garbage.
+def launch(*words: str) -> Channel:
+    """Start a launcher, with further words for its `main`; it ends with this process, or when the channel is garbage.
 
     Raises:
         Refusal: SANDBOX_UNAVAILABLE when this interpreter cannot be started.
     """
     ours, theirs = socket.socketpair()
-    command = _command("server", theirs.fileno())
+    command = (*_command("server", theirs.fileno()), *words)
     try:
         process = subprocess.Popen(
             command,

@@ -6,8 +6,6 @@ import asyncio
 import errno
 import os
 import secrets
-import tempfile
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,12 +23,14 @@ from proctor.sandbox.base import (
     Tier,
 )
 from proctor.sandbox.namespace import cgroups, layers, limits, marker, skeleton
-from proctor.sandbox.namespace.bases import Bases, prune_bases
 from proctor.sandbox.namespace.building import Plan, prepare
-from proctor.sandbox.namespace.channel import Channel, finish, launch, shell_command
+from proctor.sandbox.namespace.channel import Channel, finish, shell_command
 from proctor.sandbox.namespace.command import covered, words
-from proctor.sandbox.namespace.launcher import tree
-from proctor.sandbox.namespace.probe import Found, look, try_world
+from proctor.sandbox.namespace.ground import Ground
+from proctor.sandbox.namespace.grounds import Grounds
+from proctor.sandbox.namespace.layers import Files
+from proctor.sandbox.namespace.own import prune_own
+from proctor.sandbox.namespace.probe import Found
 from proctor.sandbox.namespace.sandbox import Built, NamespaceSandbox
 
 _START_SEC = 60.0
@@ -44,15 +44,11 @@ class NamespaceKind:
     name = "namespace"
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._launcher: Channel | None = None
-        self._found: Found | None = None
-        self._bases: Bases | None = None
-        self._overlay_on: dict[int, bool] = {}
+        self._grounds = Grounds()
 
     def probe(self, probe: Probe) -> Availability:
         """What this machine gives, found by trying once."""
-        found = self._look(probe.deadline_sec)
+        found = self._grounds.look(probe.deadline_sec)
         held = {"storage", "pids"} | ({"memory"} if found.tier is Tier.ORDINARY else set())
         held |= {name for name in ("memory",) if name in found.places}
         held |= {"cpus"} if "cpu" in found.places else set()
@@ -66,8 +62,9 @@ class NamespaceKind:
             limits=frozenset(held) if usable else frozenset(),
         )
         facts = {
-            "bwrap": str(found.bwrap) if found.bwrap else None,
-            "overlay": found.overlay,
+            "bwrap_version": found.bwrap_version,
+            "overlay": found.files in (Files.OVERLAY, Files.MEMORY),
+            "files": found.files.value if found.files else None,
             "groups": {name: f"v{place.version}" for name, place in found.places.items()},
             "groups_missing": dict(found.missing),
             "shown_of_host": [f"/{top}" for top in skeleton.host_tops()],
@@ -91,7 +88,7 @@ class NamespaceKind:
         Raises:
             Refusal: as `start`, and CAPTURE_FAILED when the snapshot is gone or was made in another way.
         """
-        found = await asyncio.to_thread(self._look, _PROBE_SEC)
+        found = await asyncio.to_thread(self._grounds.look, _PROBE_SEC)
         facts = snapshot.facts
         if snapshot.kind != self.name or facts.get("tier") != found.tier.value:
             raise Refusal(
@@ -102,16 +99,17 @@ class NamespaceKind:
             )
         for layer in snapshot.layers:
             if not layer.is_dir():
-                raise Refusal(Reason.CAPTURE_FAILED, "a layer of the snapshot is gone", path=str(layer))
+                why = ": it lay in memory, and ended with its run" if facts["files"] == Files.MEMORY else ""
+                raise Refusal(Reason.CAPTURE_FAILED, f"a layer of the snapshot is gone{why}", path=str(layer))
         return await self._start(replace(spec, root=snapshot.root), admitted, snapshot)
 
     def release(self, snapshot: Snapshot, admitted: Admitted) -> None:
         """Remove what a capture kept. Snapshots captured on top of it lose their ground: release those first."""
-        tree.remove(Path(snapshot.facts["home"]))
+        layers.Home(Path(snapshot.facts["home"]), Path(snapshot.facts["layers_in"])).remove()
 
     def prune(self, scratch_root: Path, admitted: Admitted) -> list[str]:
         """Remove what dead runs left below `scratch_root`: control groups with what is in them, and layers."""
-        return [*marker.prune(scratch_root), *prune_bases()]
+        return [*marker.prune(scratch_root), *prune_own()]
 
     def keep(self, snapshot: Snapshot) -> None:
         """Leave a captured world where it lies: `prune` passes it over, `release` still removes it."""
@@ -124,34 +122,9 @@ class NamespaceKind:
             return None
         return shell_command(pid)
 
-    def _look(self, deadline_sec: float) -> Found:
-        with self._lock:
-            if self._found is None:
-                self._bases = self._bases or Bases()
-                self._found = look(self._launched(), self._bases, deadline_sec)
-                self._overlay_on[Path(tempfile.gettempdir()).stat().st_dev] = self._found.overlay
-            return self._found
-
-    def _launched(self) -> Channel:
-        if self._launcher is None or not self._launcher.alive:
-            self._launcher = launch()
-        return self._launcher
-
-    def _overlay_in(self, scratch: Path, bases: Bases, found: Found) -> bool:
-        """Whether worlds in `scratch` can be overlays: tried once for each file system."""
-        device = scratch.stat().st_dev
-        with self._lock:
-            if device not in self._overlay_on and found.bwrap is not None:
-                fault = try_world(
-                    self._launched(), bases, found.bwrap, scratch, found.tier, overlay=True, deadline_sec=_PROBE_SEC
-                )
-                self._overlay_on[device] = fault is None
-            return self._overlay_on[device]
-
     async def _start(self, spec: SandboxSpec, admitted: Admitted, snapshot: Snapshot | None) -> NamespaceSandbox:
-        found = await asyncio.to_thread(self._look, _PROBE_SEC)
-        bases = self._bases
-        if found.refusals or found.bwrap is None or bases is None:
+        found = await asyncio.to_thread(self._grounds.look, _PROBE_SEC)
+        if found.refusals or found.bwrap is None:
             raise found.refusals[0]
         if spec.network not in _NETWORKS:
             raise Refusal(
@@ -162,40 +135,46 @@ class NamespaceKind:
         root = _checked_root(spec.root)
         spec.scratch.mkdir(parents=True, exist_ok=True)
         scratch = spec.scratch.resolve()
-        copied = not await asyncio.to_thread(self._overlay_in, scratch, bases, found)
-        if snapshot is not None and bool(snapshot.facts["copied"]) != copied:
+        ground = await asyncio.to_thread(self._grounds.at, scratch, found, _PROBE_SEC)
+        if snapshot is not None and snapshot.facts["files"] != ground.files:
             raise Refusal(Reason.CAPTURE_FAILED, "the snapshot was made with another kind of layers")
-        home = layers.Home(scratch / secrets.token_hex(4))
+        home = ground.home(scratch / secrets.token_hex(4))
         chosen = limits.plan(spec.limits, found.tier, frozenset(found.places))
         group = cgroups.Group(found.places, f"s{home.path.name}") if found.places else None
-        base = await finish(asyncio.to_thread(bases.base, found.tier, root, spec.hidden))
-        plan = Plan(home, found.tier, root, base, snapshot.layers if snapshot else (), copied)
+        base = await finish(asyncio.to_thread(ground.bases.base, found.tier, root, spec.hidden))
+        plan = Plan(home, found.tier, root, base, snapshot.layers if snapshot else (), ground.files)
         cover = covered(found.bwrap.parent)
         mounts = plan.mounts(cover)
         keeper: Channel | None = None
         try:
-            home.path.mkdir(mode=0o700)
+            home.make()
             marker.write(home.path, admitted.label, group.folders if group else ())
             await finish(asyncio.to_thread(prepare, plan))
             if group is not None:
                 group.make(chosen.group_memory, chosen.group_cpus, chosen.group_pids)
-            in_force = limits.read_back(spec.limits, chosen, group.in_force() if group else {}, found.missing)
+            in_force = limits.read_back(
+                spec.limits,
+                chosen,
+                group.in_force() if group else {},
+                found.missing,
+                files_in_memory=ground.files is Files.MEMORY,
+            )
             limits.refuse_unenforced(in_force, spec.required_limits)
             shared = spec.network is Network.PUBLIC
             request = {
                 "op": "start",
                 "bwrap": str(found.bwrap),
                 "args": words(mounts, base=cover, share_net=shared, shm_bytes=spec.tmp_bytes),
-                "holder": str(bases.holder),
+                "holder": ground.seen(ground.bases.holder),
                 "base": cover,
-                "points": str(bases.folder),
-                "home": str(home.path),
-                "layers": [str(path) for path in plan.bound],
+                "points": ground.seen(ground.bases.folder),
+                "home": ground.seen(home.files),
+                "layers": [ground.seen(path) for path in plan.bound],
                 "many_users": found.tier is Tier.PRIVILEGED,
                 "share_net": shared,
-                "uppers": [str(home.upper / mount.name) for mount in mounts],
+                "uppers": [ground.seen(home.upper / mount.name) for mount in mounts],
             }
-            answer, keeper = await self._launched().open(request, _START_SEC)
+            answer, keeper = await ground.launcher.open(request, _START_SEC)
             if "failed" in answer:
                 raise Refusal(
                     Reason.SANDBOX_START_FAILED, f"a sandbox could not be started: {answer['text']}", observed=answer
@@ -207,11 +186,11 @@ class NamespaceKind:
                 tier=found.tier,
                 home=home,
                 captured=plan.captured,
-                copied=copied,
+                files=ground.files,
                 limits=chosen,
                 group=group,
                 in_force=in_force,
-                facts=_facts(spec, found, root, copied, len(plan.captured)),
+                facts=_facts(spec, found, root, ground, len(plan.captured)),
             )
             sandbox = NamespaceSandbox(built, keeper)
             if shared:
@@ -230,7 +209,7 @@ async def _undo(home: layers.Home, group: cgroups.Group | None, keeper: Channel 
         await keeper.close()
     if group is not None:
         cgroups.remove(group.folders)
-    await asyncio.to_thread(tree.remove, home.path)
+    await asyncio.to_thread(home.remove)
 
 
 def _checked_root(root: Path | None) -> Path | None:
@@ -251,8 +230,9 @@ def _resolvers() -> bytes:
         return b""
 
 
-def _facts(spec: SandboxSpec, found: Found, root: Path | None, copied: bool, captured: int) -> dict[str, Any]:
+def _facts(spec: SandboxSpec, found: Found, root: Path | None, ground: Ground, captured: int) -> dict[str, Any]:
     not_isolated = []
+    in_memory = ground.files is Files.MEMORY
     if spec.network is Network.PUBLIC:
         not_isolated.append("network: the host's own, with what listens there and its abstract sockets")
     if found.tier is Tier.PRIVILEGED:
@@ -263,7 +243,8 @@ def _facts(spec: SandboxSpec, found: Found, root: Path | None, copied: bool, cap
         "root": str(root) if root else "host-usr",
         "usr_local": "of the root" if root else "shown",
         "usr_src": "of the root" if root else "hidden",
-        "files": "copied" if copied else "overlay",
+        "files": ground.files.value,
+        "files_in_memory_bytes_at_most": ground.store.size if in_memory and ground.store else None,
         "layers": captured,
         "network": spec.network.value,
         "network_is": "shared with the host" if spec.network is Network.PUBLIC else "loopback only",

@@ -7,6 +7,7 @@ import shutil
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from proctor.sandbox.namespace.launcher.tree import lstat, remove
@@ -16,21 +17,44 @@ MOST_LAYERS = 16
 _OPAQUE = ("user.overlay.opaque", "trusted.overlay.opaque")
 
 
+class Files(StrEnum):
+    """How a world has files of its own over those that it shares: the best that its scratch folder allows."""
+
+    OVERLAY = "overlay"
+    MEMORY = "overlay in memory"
+    COPIED = "copied"
+
+
 @dataclass(frozen=True)
 class Home:
-    """The folder of one world: short names, for they stand in mount options."""
+    """The folders of one world: `path` in its scratch folder, which tells whose it is, and `files` for its layers.
+
+    Both are the same where the scratch folder takes layers.
+    """
 
     path: Path
+    files: Path
 
     @property
     def upper(self) -> Path:
         """What the world writes: a folder for each mount."""
-        return self.path / "u"
+        return self.files / "u"
 
     @property
     def work(self) -> Path:
         """The kernel's work folders."""
-        return self.path / "w"
+        return self.files / "w"
+
+    def make(self) -> None:
+        """Make both. Raises OSError."""
+        self.path.mkdir(mode=0o700)
+        if self.files != self.path:
+            self.files.mkdir(mode=0o700)
+
+    def remove(self) -> None:
+        """Remove everything. Raises OSError."""
+        remove(self.files)
+        remove(self.path)
 
 
 def flatten(layers: Sequence[Path], into: Path) -> None:

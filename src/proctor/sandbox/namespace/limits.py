@@ -46,17 +46,21 @@ def read_back(
     chosen: LimitPlan,
     group: Mapping[str, float | int | None],
     missing: Mapping[str, str],
+    *,
+    files_in_memory: bool = False,
 ) -> tuple[LimitInForce, ...]:
     """One entry for each limit: what the kernel says of groups, what we hold ourselves, and why the rest is not held.
 
     `group` has the limits read back from control groups, `missing` says why a controller is not there.
     """
     watched = "a watcher that ends the command"
+    counted = ", which files that are written count to" if files_in_memory else ""
+    room = ", in memory" if files_in_memory else ""
     entries = []
     for name, asked, in_group, otherwise, how, controller in (
         ("cpus", wanted.cpus, group.get("cpus"), None, "", "cpu"),
         ("memory", wanted.memory_bytes, group.get("memory"), chosen.watch_memory, watched, "memory"),
-        ("storage", wanted.storage_bytes, None, chosen.watch_storage, f"{watched}, and a limit on each file", ""),
+        ("storage", wanted.storage_bytes, None, chosen.watch_storage, f"{watched}, and a limit on each file{room}", ""),
         (
             "pids",
             wanted.pids,
@@ -67,7 +71,8 @@ def read_back(
         ),
     ):
         if in_group is not None:
-            entries.append(LimitInForce(name, asked, in_group, f"control group ({controller})", None))
+            also = counted if name == "memory" else ""
+            entries.append(LimitInForce(name, asked, in_group, f"control group ({controller}){also}", None))
         elif otherwise is not None:
             entries.append(LimitInForce(name, asked, otherwise, how, None))
         else:

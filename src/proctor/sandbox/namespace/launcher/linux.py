@@ -19,9 +19,12 @@ CLONE_NEWUSER = 0x10000000
 CLONE_NEWPID = 0x20000000
 CLONE_NEWNET = 0x40000000
 
+MS_NOSUID = 0x2
+MS_NODEV = 0x4
 MS_BIND = 0x1000
 MS_REC = 0x4000
 MS_PRIVATE = 0x40000
+MS_SLAVE = 0x80000
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
@@ -52,11 +55,17 @@ def unshare(kinds: int) -> None:
     _check(_libc.unshare(ctypes.c_int(kinds)), "unshare")
 
 
-def mount(source: str | None, target: str, flags: int) -> None:
-    """Bind `source` on `target`, or change the propagation of `target`. Raises OSError."""
-    raw = os.fsencode(source) if source is not None else None
+def mount(source: str | None, target: str, flags: int, kind: str | None = None, options: str = "") -> None:
+    """Bind `source` on `target`, change the propagation of `target`, or mount a file system of `kind` there.
+
+    Raises OSError.
+    """
     result = _libc.mount(
-        ctypes.c_char_p(raw), ctypes.c_char_p(os.fsencode(target)), None, ctypes.c_ulong(flags), ctypes.c_void_p(None)
+        ctypes.c_char_p(os.fsencode(source) if source is not None else None),
+        ctypes.c_char_p(os.fsencode(target)),
+        ctypes.c_char_p(kind.encode() if kind is not None else None),
+        ctypes.c_ulong(flags),
+        ctypes.c_char_p(options.encode()),
     )
     _check(result, f"mount on {target}")
 

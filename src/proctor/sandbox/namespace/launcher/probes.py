@@ -19,7 +19,7 @@ def user_namespaces(*, many_users: bool) -> wire.Message:
     try:
         first = os.read(result_r, 64)
         if first == b"made":
-            map_ids(child, many_users=many_users)
+            map_ids(child, os.geteuid(), os.getegid(), many_users=many_users)
             os.write(gate_w, b"g")
             first = os.read(result_r, 64)
     except OSError as fault:
@@ -48,11 +48,11 @@ def _try_inside(result: int, gate: int) -> int:
     return 0
 
 
-def map_ids(pid: int, *, many_users: bool) -> None:
-    """Map 65,536 ids one to one, or only our own to root. Raises OSError."""
+def map_ids(pid: int, uid: int, gid: int, *, many_users: bool) -> None:
+    """Map 65,536 ids one to one, or only the given ones, which are our own, to root. Raises OSError."""
     if many_users:
         lines = {"uid_map": "0 0 65536", "gid_map": "0 0 65536"}
     else:
-        lines = {"setgroups": "deny", "uid_map": f"0 {os.geteuid()} 1", "gid_map": f"0 {os.getegid()} 1"}
+        lines = {"setgroups": "deny", "uid_map": f"0 {uid} 1", "gid_map": f"0 {gid} 1"}
     for name, line in lines.items():
         Path(f"/proc/{pid}/{name}").write_text(line, encoding="ascii")

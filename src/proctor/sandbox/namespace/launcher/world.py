@@ -113,7 +113,7 @@ def _start(request: dict[str, Any]) -> tuple[int, int, int]:
         if made != b"made":
             raise _failure(made, "unshare")
         try:
-            probes.map_ids(bwrap, many_users=request["many_users"])
+            probes.map_ids(bwrap, os.geteuid(), os.getegid(), many_users=request["many_users"])
         except OSError as fault:
             raise _Failed("map", fault.errno or 0, str(fault)) from None
         os.write(gate_w, b"g")
