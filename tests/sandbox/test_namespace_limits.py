@@ -101,13 +101,22 @@ def test_an_ordinary_user_has_watchers_and_rlimits() -> None:
     assert refused.value.reason is Reason.LIMIT_UNENFORCEABLE
 
 
-def test_root_is_not_held_by_rlimits_so_pids_need_a_group() -> None:
+def test_root_is_not_held_by_rlimits_so_pids_are_watched_where_there_is_no_group() -> None:
     chosen = limits.plan(ALL, Tier.PRIVILEGED, frozenset({"memory"}))
-    assert chosen.rlimit_nproc is None and chosen.watch_memory is None
+    assert chosen.rlimit_nproc is None and chosen.watch_memory is None and chosen.watch_pids == 100
     entries = limits.read_back(ALL, chosen, {"memory": 1 << 30}, {"pids": "not mounted", "cpu": "not mounted"})
     by_name = {entry.name: entry for entry in entries}
-    assert by_name["pids"].enforced is None and by_name["pids"].why_not == "not mounted"
+    assert by_name["pids"] == LimitInForce("pids", 100, 100, "a watcher that ends the command", None)
+    assert by_name["cpus"].enforced is None and by_name["cpus"].why_not == "not mounted"
     assert by_name["memory"].how == "control group (memory)"
+
+
+def test_files_in_memory_are_said_where_they_count() -> None:
+    chosen = limits.plan(ALL, Tier.PRIVILEGED, frozenset({"memory"}))
+    entries = limits.read_back(ALL, chosen, {"memory": 1 << 30}, {}, files_in_memory=True)
+    said = {entry.name: entry.how for entry in entries}
+    assert said["memory"] == "control group (memory), which files that are written count to"
+    assert (said["storage"] or "").endswith("in memory")
 
 
 def test_what_the_kernel_says_counts_and_not_what_was_written() -> None:

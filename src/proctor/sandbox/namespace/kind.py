@@ -49,9 +49,6 @@ class NamespaceKind:
     def probe(self, probe: Probe) -> Availability:
         """What this machine gives, found by trying once."""
         found = self._grounds.look(probe.deadline_sec)
-        held = {"storage", "pids"} | ({"memory"} if found.tier is Tier.ORDINARY else set())
-        held |= {name for name in ("memory",) if name in found.places}
-        held |= {"cpus"} if "cpu" in found.places else set()
         usable = not found.refusals
         capabilities = Capabilities(
             networks=_NETWORKS if usable else frozenset(),
@@ -59,7 +56,7 @@ class NamespaceKind:
             freeze=usable,
             capture=usable,
             builds_images=False,
-            limits=frozenset(held) if usable else frozenset(),
+            limits=limits.holdable(frozenset(found.places)) if usable else frozenset(),
         )
         facts = {
             "bwrap_version": found.bwrap_version,

@@ -24,6 +24,12 @@ class LimitPlan:
     rlimit_fsize: int | None
     watch_memory: int | None
     watch_storage: int | None
+    watch_pids: int | None
+
+
+def holdable(controllers: frozenset[str]) -> frozenset[str]:
+    """Names of the limits that can be held in some way."""
+    return frozenset({"memory", "storage", "pids"} | ({"cpus"} if "cpu" in controllers else set()))
 
 
 def plan(wanted: Limits, tier: Tier, controllers: frozenset[str]) -> LimitPlan:
@@ -38,6 +44,8 @@ def plan(wanted: Limits, tier: Tier, controllers: frozenset[str]) -> LimitPlan:
         rlimit_fsize=wanted.storage_bytes,
         watch_memory=None if memory_by_group else wanted.memory_bytes,
         watch_storage=wanted.storage_bytes,
+        # Beside an rlimit too: the kernel exempts the host's root from that.
+        watch_pids=None if "pids" in controllers else pids,
     )
 
 
@@ -56,19 +64,13 @@ def read_back(
     watched = "a watcher that ends the command"
     counted = ", which files that are written count to" if files_in_memory else ""
     room = ", in memory" if files_in_memory else ""
+    nproc = ", and a limit on processes of the user inside" if chosen.rlimit_nproc is not None else ""
     entries = []
     for name, asked, in_group, otherwise, how, controller in (
         ("cpus", wanted.cpus, group.get("cpus"), None, "", "cpu"),
         ("memory", wanted.memory_bytes, group.get("memory"), chosen.watch_memory, watched, "memory"),
         ("storage", wanted.storage_bytes, None, chosen.watch_storage, f"{watched}, and a limit on each file{room}", ""),
-        (
-            "pids",
-            wanted.pids,
-            group.get("pids"),
-            chosen.rlimit_nproc,
-            "a limit on processes of the user inside",
-            "pids",
-        ),
+        ("pids", wanted.pids, group.get("pids"), chosen.watch_pids, f"{watched}{nproc}", "pids"),
     ):
         if in_group is not None:
             also = counted if name == "memory" else ""

@@ -278,6 +278,7 @@ class NamespaceSandbox:
             "groups": [str(path) for path in group.entrances] if group else [],
             "memory": chosen.watch_memory,
             "storage": chosen.watch_storage,
+            "pids": chosen.watch_pids,
         }
 
     async def _ask(self, request: wire.Message, deadline_sec: float) -> wire.Message:

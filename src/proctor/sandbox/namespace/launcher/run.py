@@ -45,15 +45,15 @@ def supervise(job: dict[str, Any], peer: socket.socket, world: World) -> None:
     """Run the command of `job` and answer how it ended; a peer that hangs up ends it at once.
 
     The job: `argv`, `env`, `cwd`, `user`, `stdin`, `stdout`, `stderr` (host paths), `cap`, `deadline` (seconds),
-    `rlimits`, `groups` (host paths of files that take a pid), `memory`, `storage` (bytes to watch, or None). The
-    answer has the fields of `Ended`, or `refused`: `unopened` when a host file could not be opened, `output` when the
-    host did not take output, `fault` when the world could not be entered.
+    `rlimits`, `groups` (host paths of files that take a pid), and what to watch, or None: `memory` and `storage`
+    (bytes), `pids`. The answer has the fields of `Ended`, or `refused`: `unopened` when a host file could not be
+    opened, `output` when the host did not take output, `fault` when the world could not be entered.
     """
     stage = "unopened"
     try:
         prepared = _Prepared(job)
         stage = "fault"
-        watcher = watch.Watch(job["memory"], job["storage"], world.uppers)
+        watcher = watch.Watch(job["memory"], job["storage"], job["pids"], world.uppers)
         world.enter(processes=True)
         stage = "output"
         answer = _supervised(job | {"many_users": world.many_users}, peer, prepared, watcher)

@@ -97,8 +97,8 @@ def _open_folder(top: int, path: str) -> int:
 class Watch:
     """What is over its limit, looked at as often as the looking's own cost allows."""
 
-    def __init__(self, memory: int | None, storage: int | None, uppers: tuple[int, ...]) -> None:
-        self._memory, self._storage, self._uppers = memory, storage, uppers
+    def __init__(self, memory: int | None, storage: int | None, pids: int | None, uppers: tuple[int, ...]) -> None:
+        self._memory, self._storage, self._pids, self._uppers = memory, storage, pids, uppers
         self._next_walk = self._soonest_walk = 0.0
         self._free_at_walk = 0
         self._used = 0
@@ -106,10 +106,12 @@ class Watch:
     @property
     def interval_sec(self) -> float | None:
         """How often to look; None for never."""
-        return 0.05 if self._memory is not None or self._storage is not None else None
+        return None if self._memory is self._storage is self._pids is None else 0.05
 
     def over(self) -> str | None:
         """The name of a limit that is exceeded now, or None."""
+        if self._pids is not None and len(processes()) > self._pids:
+            return "pids"
         if self._memory is not None and memory_bytes() > self._memory and proportional_bytes() > self._memory:
             return "memory"
         if self._storage is not None and self._walked() > self._storage:
