@@ -87,3 +87,19 @@ def test_hooks_and_monitors_of_the_checkout_are_not_run(repository: Path) -> Non
     git(repository, "config", "core.fsmonitor", str(hook))
     git_facts(repository, [], PROBE)
     assert not witness.exists()
+
+
+def test_run_folders_anywhere_do_not_make_it_dirty(repository: Path) -> None:
+    run = repository / "elsewhere" / "out"
+    (run / "manifests").mkdir(parents=True)
+    (run / "lock").write_text("")
+    (run / "manifests" / "0001.json").write_text("{}")
+    assert git_facts(repository, [], PROBE).state is GitState.CLEAN
+    (repository / "elsewhere" / "notes").write_text("")
+    assert git_facts(repository, [], PROBE).named == ("elsewhere/notes",)
+
+
+def test_a_renamed_file_is_one_change(repository: Path) -> None:
+    git(repository, "mv", "study.toml", "other.toml")
+    facts = git_facts(repository, [], PROBE)
+    assert (facts.changes, facts.named) == (1, ("other.toml <- study.toml",))

@@ -56,6 +56,7 @@ class Admission:
     plan: Plan
     kind: SandboxKind
     past: RunState
+    notices: tuple[str, ...]
 
 
 def check(request: Request) -> Verdict:
@@ -118,7 +119,8 @@ async def admit(request: Request, key: OperatorKey, *, control: str) -> Admissio
         raise
     token = _token(run, journal.run_id, design.sha256)
     past = RunState.of(read_entries(run.journal_path, validate=False))
-    return Admission(token, run, journal, gathered.ready, plan(design), gathered.kind, past)
+    said = tuple(gathered.probes.get("notices", ()))
+    return Admission(token, run, journal, gathered.ready, plan(design), gathered.kind, past, said)
 
 
 async def _create(run: RunFolder, lock: Lock, key: OperatorKey, design: Design, opened: Mapping[str, Any]) -> Journal:

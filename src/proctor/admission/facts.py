@@ -76,6 +76,7 @@ class Request:
             arms=tuple(record.get("arms", ())),
             settings=dict(record.get("settings", {})),
             sandbox=dict(record.get("sandbox", {})),
+            keep=bool(record.get("keep")),
         )
 
 

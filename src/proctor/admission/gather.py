@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.admission.facts import Component, Facts, FolderFacts, Request
+from proctor.admission.notices import notices
 from proctor.admission.provenance import git_facts, versions
 from proctor.admission.ready import Ready
 from proctor.agents.base import Agent, make_agent
@@ -76,7 +77,7 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
     loaded = _load(request, found)
     if loaded is None:
         return Gathered(replace(facts, study=tuple(found.study)), probes)
-    git = git_facts(loaded.folder.absolute(), _runs(request, loaded), probe)
+    git = git_facts(loaded.folder.resolve(), _runs(request, loaded), probe)
     probes["git"] = git.as_record()
     facts = replace(facts, git=git)
     if loaded.file is None or loaded.refusals:
@@ -103,6 +104,7 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
         ready = Ready(design, loaded.folder.absolute(), selected, plans, agents, _hidden(request, loaded), request.keep)
         if len(plans) == len(selected) * len(design.arms):
             probes["tasks"] = ready.tasks_record()
+            probes["notices"] = notices(ready, available)
     facts = replace(
         facts,
         study=tuple(found.study),
@@ -191,7 +193,8 @@ def _agents(design: Design, base: Path, found: _Found) -> dict[str, Agent]:
         try:
             agents[arm.name] = make_agent(own.name, own.settings, base)
         except Refusal as refusal:
-            found.agents.append(refusal)
+            if refusal.as_record() not in [known.as_record() for known in found.agents]:
+                found.agents.append(refusal)
     return agents
 
 
@@ -260,9 +263,9 @@ def _hidden(request: Request, loaded: LoadedStudy) -> tuple[Path, ...]:
 
 def _runs(request: Request, loaded: LoadedStudy) -> list[Path]:
     """Where runs lie: they are outcomes of the repository, and do not make it dirty."""
-    out = request.out.absolute()
+    out = request.out.resolve()
     above = [parent for parent in out.parents if parent.name == RUNS]
-    return [out, loaded.folder.absolute() / RUNS, *above[:1]]
+    return [out, loaded.folder.resolve() / RUNS, *above[:1]]
 
 
 def _components(available: Availability) -> tuple[Component, ...]:

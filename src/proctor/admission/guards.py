@@ -171,8 +171,10 @@ def git_clean(facts: Facts) -> Iterable[Refusal]:
     if facts.git is not None and facts.git.state is GitState.DIRTY:
         yield Refusal(
             Reason.GIT_DIRTY,
-            "the study's repository has changes that no commit holds",
-            observed={"changes": facts.git.changes, "head": facts.git.head},
+            "the study's repository has no commit yet"
+            if facts.git.head is None
+            else "the study's repository has changes that no commit holds",
+            observed={"changes": facts.git.changes, "paths": list(facts.git.named)},
             required="a clean work tree",
         )
 

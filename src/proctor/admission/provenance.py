@@ -6,6 +6,7 @@ Digests of the status and of the diff are recorded, never the diff itself.
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import subprocess
 import sys
@@ -29,6 +30,10 @@ _GIT = (
 )
 
 
+# how many changed paths a refusal names
+_NAMED = 5
+
+
 class GitState(StrEnum):
     """What git says of the folder."""
 
@@ -47,6 +52,7 @@ class GitFacts:
     status_sha256: str | None = None
     diff_sha256: str | None = None
     changes: int = 0
+    named: tuple[str, ...] = ()
     why: str | None = None
 
     def as_record(self) -> dict[str, Any]:
@@ -57,6 +63,7 @@ class GitFacts:
             "status_sha256": self.status_sha256,
             "diff_sha256": self.diff_sha256,
             "changes": self.changes,
+            "named": list(self.named),
             "why": self.why,
         }
 
@@ -81,17 +88,36 @@ def git_facts(folder: Path, leave_out: Sequence[Path], probe: Probe) -> GitFacts
         status = _git(root, probe, "status", "--porcelain=v1", "-z", "--untracked-files=all", "--", ".", *excluded)
         if status.returncode != 0:
             return GitFacts(GitState.BROKEN, why=_words(status.stderr))
+        changed = _changes(status.stdout, root)
+        listed = b"".join(entry + b"\0" for entry in changed)
+        named = tuple(entry[3:].decode(errors="backslashreplace") for entry in changed[:_NAMED])
         if head.returncode != 0:
-            return GitFacts(GitState.DIRTY, status_sha256=_digest(status.stdout), why="no commit yet")
+            return GitFacts(GitState.DIRTY, None, _digest(listed), None, len(changed), named, "no commit yet")
         commit = head.stdout.decode().strip()
         diff = _git(root, probe, "diff", "--binary", "--no-ext-diff", "--no-textconv", "HEAD", "--", ".", *excluded)
     except subprocess.TimeoutExpired:
         return GitFacts(GitState.BROKEN, why="git did not answer in time")
     if diff.returncode != 0:
         return GitFacts(GitState.BROKEN, head=commit, why=_words(diff.stderr))
-    changes = status.stdout.count(b"\0")
-    state = GitState.DIRTY if changes else GitState.CLEAN
-    return GitFacts(state, commit, _digest(status.stdout), _digest(diff.stdout), changes)
+    state = GitState.DIRTY if changed else GitState.CLEAN
+    return GitFacts(state, commit, _digest(listed), _digest(diff.stdout), len(changed), named)
+
+
+def _changes(status: bytes, root: Path) -> list[bytes]:
+    """Entries of `git status -z`, without new files in run folders: those are outcomes, and change nothing."""
+    entries = iter(status.split(b"\0")[:-1])
+    changed = []
+    for entry in entries:
+        if entry[:1] in b"RC" or entry[1:2] in b"RC":
+            entry += b" <- " + next(entries, b"")
+        if not (entry.startswith(b"??") and _in_run_folder(root / os.fsdecode(entry[3:]), root)):
+            changed.append(entry)
+    return changed
+
+
+def _in_run_folder(path: Path, root: Path) -> bool:
+    inside = (parent for parent in path.parents if parent != root and parent.is_relative_to(root))
+    return any((parent / "manifests").is_dir() and (parent / "lock").is_file() for parent in inside)
 
 
 def versions() -> dict[str, Any]:

@@ -7,6 +7,7 @@ for each attempt, in a world that is ready.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
@@ -115,9 +116,10 @@ def make_agent(name: str, settings: Mapping[str, Any], base: Path) -> Agent:
     """
     known = installed_agents()
     if name not in known:
+        close = difflib.get_close_matches(name, known, n=1)
         raise Refusal(
             Reason.UNKNOWN_AGENT,
-            f"there is no agent named {name!r}",
+            f"there is no agent named {name!r}" + (f"; the closest is {close[0]!r}" if close else ""),
             path="agent.name",
             observed=name,
             required=sorted(known),

@@ -28,6 +28,9 @@ def check(study: Path, as_json: bool, **options: Any) -> int:
     verdicts = [look(request) for request in requests(Launch(command="check", study=study, **options))]
     if as_json:
         print_json([dict(verdict.manifest) for verdict in verdicts])
+    for verdict in verdicts:
+        for notice in verdict.manifest["probes"].get("notices", ()):
+            say(f"note: {notice}")
     refused = [refusal for verdict in verdicts for refusal in verdict.refusals]
     if refused:
         print_refusals(refused)

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 @click.option("--task", type=click.Path(path_type=Path), help="One task folder instead of a study.")
 @click.option("--agent", help="With --task: the agent (oracle, nop, command, or an installed one).")
 @click.option("--command", "program", help="With --task --agent command: the program, run by sh -c.")
+@click.option("--files", type=click.Path(path_type=Path), help="With --agent command: a folder, put at /agent.")
+@click.option(
+    "--network",
+    type=click.Choice(["none", "gateway-only", "public"]),
+    help="With --task: what it may reach at most (default: gateway-only).",
+)
 @click.option("--rootfs", type=click.Path(path_type=Path), help="With --task: a root folder instead of the host's.")
 @click.option("--substitute", multiple=True, metavar="IMAGE=ROOT", help="With --task: a root that stands in for IMAGE.")
 @click.option("--stage", help="Run this stage only.")
@@ -36,12 +42,12 @@ if TYPE_CHECKING:
 def run(study: Path | None, task: Path | None, as_json: bool, quiet: bool, **options: Any) -> int:
     """Run STUDY (a study.toml or its folder), or one task with --task."""
     if (study is None) == (task is None):
-        raise click.UsageError("name a study, or a task with --task")
+        what = "not both" if study is not None else "and neither is named"
+        raise click.UsageError(f"a run is of a study, or of one task with --task, {what}")
     del options["yes"]
-    if study is not None:
-        given = [name for name in ("agent", "program", "rootfs", "substitute") if options[name]]
-        if given:
-            raise click.UsageError("--agent, --command, --rootfs and --substitute go with --task")
+    of_task = ("agent", "program", "files", "network", "rootfs", "substitute")
+    if study is not None and any(options[name] for name in of_task):
+        raise click.UsageError("--agent, --command, --files, --network, --rootfs and --substitute go with --task")
     from proctor.runner.launch import Launch, launch
 
     how = Launch(command="run", study=study, task=task, **options)

@@ -120,6 +120,10 @@ class Progress:
         self.tally = Tally(planned, done, {**self.tally.grades, **grades}, done_before=done)
         self._say(f"{planned} trials planned" + (f", {done} done before" if done else ""))
 
+    def notice(self, text: str) -> None:
+        """Something that holds and may surprise."""
+        self._say(f"note: {text}")
+
     def phase(self, label: str, phase: str) -> None:
         """An attempt in flight reached a phase."""
         self.tally.in_flight[label] = phase

@@ -133,6 +133,7 @@ class Attempt:
     async def agent(self, world: Sandbox) -> None:
         """Let the agent work until it is done or its deadline comes."""
         job, output = self.job, self.record.folder / "agent"
+        self.tools.on_phase(job.label, "agent")
         output.mkdir()
         self.record.post(
             Kind.AGENT_STARTED,
@@ -184,6 +185,7 @@ class Attempt:
     async def verify(self, world: Sandbox) -> Grade:
         """Bring the tests in, run them where the agent cannot act, and read the verdict from a cleared path."""
         job, output = self.job, self.record.folder / "verifier"
+        self.tools.on_phase(job.label, "verify")
         output.mkdir()
         if job.separate is not None:
             await worlds.furnish(world, job.separate, self.record.folder)

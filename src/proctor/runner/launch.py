@@ -32,6 +32,8 @@ class Launch:
     task: Path | None = None
     agent: str | None = None
     program: str | None = None
+    files: Path | None = None
+    network: str | None = None
     rootfs: Path | None = None
     substitute: tuple[str, ...] = ()
     stage: str | None = None
@@ -103,7 +105,9 @@ def free_folder(base: Path) -> Path:
 
 def _request(how: Launch, stage: str | None, out: Path) -> Request:
     settings: dict[str, Any] = {"command": how.program} if how.program is not None else {}
-    sandbox: dict[str, Any] = {}
+    if how.files is not None:
+        settings["files"] = str(how.files.absolute())
+    sandbox: dict[str, Any] = {} if how.network is None else {"network": how.network}
     if how.rootfs is not None:
         sandbox["rootfs"] = str(how.rootfs.absolute())
     if how.substitute:

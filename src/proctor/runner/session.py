@@ -41,6 +41,7 @@ class Finished:
     reason: Reason | None = None
     message: str | None = None
     totals: Mapping[str, int] | None = None
+    notices: tuple[str, ...] = ()
 
 
 def operator_key() -> tuple[OperatorKey, bool]:
@@ -70,6 +71,7 @@ async def _execute(request: Request, key: OperatorKey, progress: Progress) -> Fi
         reason=session.ending.reason,
         message=session.ending.message,
         totals=session.totals,
+        notices=admission.notices,
     )
 
 
@@ -88,6 +90,8 @@ class Session:
         """Run what is left, answering on the control socket meanwhile."""
         past, planned = self._admission.past, self._admission.plan.planned["trials"]
         self._progress.begins(planned, past.finals, dict(past.grades))
+        for notice in self._admission.notices:
+            self._progress.notice(notice)
         lanes = await self._prepare()
         if self._request.prepare_only:
             stop.drain("prepare-only", Exit.STOPPED, Reason.PREPARED_ONLY)

@@ -1,0 +1,53 @@
+"""What holds and may surprise is said before a run and stands in its manifest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from proctor.admission.admit import check
+from proctor.admission.facts import Request
+
+STUDY = '[study]\nname = "s"\n[tasks]\npath = "tasks"\n[agent]\nname = "oracle"\n'
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    task = tmp_path / "tasks" / "one"
+    for name in ("solution/solve.sh", "tests/test.sh", "instruction.md"):
+        (task / name).parent.mkdir(parents=True, exist_ok=True)
+        (task / name).write_text("true\n")
+    (tmp_path / "study.toml").write_text(STUDY)
+    (task / "task.toml").write_text("")
+    return tmp_path
+
+
+def notices(study: Path, task_toml: str) -> list[str]:
+    (study / "tasks/one/task.toml").write_text(task_toml)
+    verdict = check(Request("check", study / "runs/s/main", study=study / "study.toml"))
+    if any(refusal.reason.family.name == "SANDBOX" for refusal in verdict.refusals):
+        pytest.skip(f"no sandbox here: {verdict.refusals[0]}")
+    assert verdict.refusals == ()
+    said = verdict.manifest["probes"]["notices"]
+    assert isinstance(said, list)
+    return said
+
+
+def test_nothing_is_said_of_an_ordinary_task(study: Path) -> None:
+    assert notices(study, "") == []
+
+
+def test_a_root_in_an_image_s_place_is_said(study: Path) -> None:
+    (said,) = notices(study, "[environment]\ndocker_image = 'debian:12'\n")
+    assert "debian:12" in said and "one" in said
+
+
+def test_a_network_that_a_task_asks_for_and_does_not_get_is_said(study: Path) -> None:
+    (said,) = notices(study, "[environment]\nnetwork_mode = 'public'\n")
+    assert "public" in said and "one" in said
+
+
+def test_an_unknown_key_is_said_with_the_closest_known(study: Path) -> None:
+    (said,) = notices(study, "[agent]\ntimeout_secs = 3\n")
+    assert "agent.timeout_secs" in said and "timeout_sec" in said
