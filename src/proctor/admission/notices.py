@@ -37,11 +37,11 @@ def _networks(ready: Ready) -> Iterator[str]:
         task = ready.tasks[name]
         world = task.environment.table.mode
         pairs = ((task.agent.mode or world, plan.agent_network), (task.verifier.mode or world, plan.verifier_network))
-        given = sorted({given for asked, given in pairs if asked == _PUBLIC and given != _PUBLIC})
-        if given:
-            narrowed[" and ".join(given)].add(name)
-    for given, tasks in sorted(narrowed.items()):
-        yield f'a task asks for the network public and gets {given} (network = "public" gives it): {_names(tasks)}'
+        got = sorted({given for asked, given in pairs if asked == _PUBLIC and given != _PUBLIC})
+        if got:
+            narrowed[" and ".join(got)].add(name)
+    for instead, tasks in sorted(narrowed.items()):
+        yield f'a task asks for the network public and gets {instead} (network = "public" gives it): {_names(tasks)}'
 
 
 def _limits(ready: Ready, available: Availability) -> Iterator[str]:
