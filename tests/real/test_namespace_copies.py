@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import subprocess
@@ -13,7 +14,9 @@ from pathlib import Path
 import pytest
 from namespace_bench import Bench, admitted, bench, kind, make_root
 
-from proctor.sandbox.base import PutItem
+from proctor.sandbox.base import PutItem, Tier
+from proctor.sandbox.namespace import grounds
+from proctor.sandbox.namespace.kind import NamespaceKind
 
 __all__ = ["admitted", "bench", "kind"]
 pytestmark = [pytest.mark.real, pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount and to forbid")]
@@ -43,12 +46,16 @@ def on_overlay(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(tmp_path / "m")], check=True)
 
 
-async def test_where_overlays_do_not_stack_worlds_are_copies_and_say_so(
-    bench: Bench, small_root: Path, on_overlay: Path
+@pytest.mark.parametrize("files", ["overlay in memory", "copied"])
+async def test_where_overlays_do_not_stack_worlds_are_the_same_and_say_so(
+    bench: Bench, small_root: Path, on_overlay: Path, files: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.scratch = on_overlay / "scratch"
+    bench.kind = NamespaceKind()
+    if files == "copied":
+        monkeypatch.setattr(grounds, "Store", _no_attributes)
     world = await bench.start(root=small_root, hidden=(small_root / "secret",))
-    assert world.facts["files"] == "overlay in memory"
+    assert world.facts["files"] == files
     await world.put([PutItem("/data/f", content=b"put")])
     _, said = await bench.run(world, "cat /data/f; echo; ls /secret; echo new > /etc/new; rm /usr/bin/ls")
     assert said.startswith("put\n") and "hidden" not in said
@@ -63,6 +70,11 @@ async def test_where_overlays_do_not_stack_worlds_are_copies_and_say_so(
         await fork.stop()
     bench.kind.release(snapshot, bench.admitted)
     assert bench.left() == []
+
+
+def _no_attributes(tier: Tier) -> None:
+    """Memory as kernels before 6.6 have it."""
+    raise OSError(errno.EOPNOTSUPP, "no user attributes in memory")
 
 
 FORBIDDEN = """

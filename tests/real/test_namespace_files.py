@@ -210,7 +210,7 @@ async def test_what_is_fetched_is_owned_by_the_runner_and_has_no_powers(bench: B
 async def test_a_deep_tree_ends(bench: Bench, tmp_path: Path) -> None:
     world = await bench.start()
     deep = "import os\nos.mkdir('/deep')\nos.chdir('/deep')\n"
-    deep += "for i in range(3000):\n  os.mkdir('d' * 20)\n  os.chdir('d' * 20)\n"
+    deep += "for i in range(1200):\n  os.mkdir('d' * 20)\n  os.chdir('d' * 20)\n"
     ended, said = await bench.run(world, "", argv=("python3", "-c", deep))
     assert ended.exit_code == 0, said
     found = await fetch(world, tmp_path / "got", "/deep")

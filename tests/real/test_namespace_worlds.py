@@ -131,16 +131,16 @@ async def test_a_background_child_that_holds_stdout_does_not_hold_the_end(bench:
 
 async def test_a_flood_is_read_and_dropped_beyond_the_cap(bench: Bench) -> None:
     world = await bench.start()
-    ended, said = await bench.run(world, "head -c 1073741824 /dev/zero", output_cap=1 << 20)
+    ended, said = await bench.run(world, "head -c 268435456 /dev/zero", output_cap=1 << 20)
     assert ended.exit_code == 0
-    assert (ended.output_bytes, ended.output_dropped) == (1 << 20, (1 << 30) - (1 << 20))
+    assert (ended.output_bytes, ended.output_dropped) == (1 << 20, (1 << 28) - (1 << 20))
     assert len(said) == 1 << 20
 
 
 async def test_a_fork_bomb_ends_with_its_command(bench: Bench) -> None:
     world = await bench.start(limits=Limits(pids=64))
     bomb = "import os\nwhile True:\n  try: os.fork()\n  except OSError: pass"
-    ended, _ = await bench.run(world, "", argv=("python3", "-c", bomb), deadline_sec=2.0)
+    ended, _ = await bench.run(world, "", argv=("python3", "-c", bomb), deadline_sec=1.0)
     assert ended.timed_out
     assert await world.kill_all() == 0
     if world.facts["tier"] == Tier.PRIVILEGED.value:
@@ -309,7 +309,10 @@ async def test_an_operators_shell_has_a_terminal_and_no_powers(bench: Bench) -> 
     await bench.run(world, "echo inside > /here")
     command = bench.kind.enter(bench.scratch)
     assert command is not None
-    ours, theirs = os.openpty()
+    try:
+        ours, theirs = os.openpty()
+    except OSError as fault:
+        pytest.skip(f"no terminals on this machine: {fault.strerror}")
     shell = await asyncio.create_subprocess_exec(*command, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     os.write(

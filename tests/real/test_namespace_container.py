@@ -1,0 +1,18 @@
+"""The tests of the namespace sandbox once more where every folder lies on an overlay. Needs root, to make it so."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from namespace_again import NOBODY, run_again
+
+pytestmark = [pytest.mark.real, pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount overlays")]
+
+WHAT = "memory or snapshots or death or storage or installers or given_root or (cancelling and 0.01)"
+
+
+@pytest.mark.parametrize("uid", [NOBODY, 0], ids=["ordinary", "root"])
+def test_worlds_are_the_same_in_a_container(uid: int) -> None:
+    said = run_again(["memory", "snapshots", "death", "worlds"], uid, "-k", WHAT, container=True)
+    assert "SKIPPED" not in said, said
