@@ -77,3 +77,11 @@ def test_a_folder_of_somebody_else_is_not_used(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(Refusal) as seen:
         socket_path("abc")
     assert seen.value.reason is Reason.OUT_UNUSABLE
+
+
+async def test_sockets_of_dead_runs_are_removed_and_live_ones_stay(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(tmp_path / "dead.sock"))
+    async with serve(tmp_path / "one.sock", {"status": status}), serve(tmp_path / "two.sock", {"status": status}):
+        assert not (tmp_path / "dead.sock").exists()
+        assert await asyncio.to_thread(ask, tmp_path / "one.sock", "status") == {"done": 3}

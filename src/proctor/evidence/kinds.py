@@ -197,7 +197,7 @@ class Kind(Enum):
     RUN_DRAINING = KindDoc(
         "run.draining",
         "Nothing new starts; what is in flight ends by itself.",
-        {"cause": "signal name, deadline or operator"},
+        {"cause": "signal name, `deadline`, `prepare-only`, or the id of a reason that would end every attempt"},
     )
     RUN_ENDED = KindDoc(
         "run.ended",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import socket
 import stat
@@ -64,7 +65,7 @@ async def serve(path: Path, handlers: Mapping[str, Handler]) -> Any:
         finally:
             writer.close()
 
-    path.unlink(missing_ok=True)
+    _sweep(path.parent)
     server = await asyncio.start_unix_server(answer, path=str(path), limit=_LINE)
     path.chmod(0o600)
     try:
@@ -72,6 +73,15 @@ async def serve(path: Path, handlers: Mapping[str, Handler]) -> Any:
     finally:
         server.close()
         path.unlink(missing_ok=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove sockets that nobody listens on any more: a killed run leaves its own."""
+    for path in folder.glob("*.sock"):
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+            client.setblocking(False)
+            if client.connect_ex(str(path)) == errno.ECONNREFUSED:
+                path.unlink()
 
 
 async def _reply(line: bytes, handlers: Mapping[str, Handler]) -> dict[str, Any]:
