@@ -5,6 +5,7 @@ Trials in the same state share one object, so a trial costs about 100 bytes.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,11 @@ from proctor.evidence.kinds import Kind
 SUPERSEDED = frozenset({"interrupted", "lost"})
 INFRASTRUCTURE = "infrastructure"
 COMPLETED = "completed"
+OUTCOMES = SUPERSEDED | {INFRASTRUCTURE, COMPLETED}
+GRADES = ("pass", "fail", "ungraded")
+
+_TRIAL = re.compile(r"[0-9a-f]{16}", re.ASCII)
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
 
 
 class Cell(NamedTuple):
@@ -143,7 +149,7 @@ class RunState:
 
     def trial(self, trial: str) -> TrialState:
         """What has happened to a trial so far, by its id."""
-        return self._trials.get(int(trial, 16), _NOTHING_YET)
+        return self._trials.get(_trial(trial), _NOTHING_YET)
 
     def final(self, trial: str) -> Final | None:
         """The trial's final, if it has one."""
@@ -173,7 +179,7 @@ class RunState:
 
     def totals(self, planned: int) -> dict[str, int]:
         """`totals` of `run.ended` for a design of so many trials."""
-        grades = {grade: self.grades[grade] for grade in ("pass", "fail", "ungraded")}
+        grades = {grade: self.grades[grade] for grade in GRADES}
         return {"trials": planned, "finals": self.finals, **grades}
 
     def _apply(self, kind: Kind | str, body: Mapping[str, Any]) -> None:
@@ -181,16 +187,16 @@ class RunState:
             case Kind.RUN_ADMITTED | Kind.RUN_RESUMED:
                 self._opened(kind, body)
             case Kind.BLOCK_ADMITTED:
-                self.blocks_open.add(body["block"])
+                self.blocks_open.add(_count(body["block"]))
             case Kind.BLOCK_ENDED:
-                self.blocks_open.discard(body["block"])
-                self.blocks_ended.add(body["block"])
+                self.blocks_open.discard(_count(body["block"]))
+                self.blocks_ended.add(_count(body["block"]))
             case Kind.ATTEMPT_ADMITTED:
                 self._attempt_admitted(body)
             case Kind.ATTEMPT_GRADED:
                 attempt = self.open[body["attempt"]]
                 attempt.graded = True
-                attempt.grade = Final(attempt.number, body["grade"], body["reason"], body["reward"])
+                attempt.grade = _final(attempt.number, body)
             case Kind.ATTEMPT_ENDED:
                 self._attempt_ended(body)
             case Kind.TRIAL_FINAL:
@@ -200,8 +206,10 @@ class RunState:
             case Kind.RUN_UNPAUSED:
                 self.paused = False
             case Kind.RUN_DRAINING:
-                self.draining = body["cause"]
+                self.draining = _text(body["cause"])
             case Kind.RUN_ENDED:
+                if type(body["complete"]) is not bool:
+                    raise ValueError("complete is neither true nor false")
                 self.ended = dict(body)
 
     def _opened(self, kind: Kind, body: Mapping[str, Any]) -> None:
@@ -209,8 +217,9 @@ class RunState:
             raise ValueError("a run is admitted once, first")
         if self.admitted is None:
             self.admitted = dict(body)
-        self.openings.append(dict(body["opening"]))
-        self.bound.update((file["path"], file["sha256"]) for file in [body["manifest"], *body["abandoned"]])
+        self.openings.append({**body["opening"]})
+        for file in [body["manifest"], *body["abandoned"]]:
+            self.bound[_text(file["path"])] = _text(file["sha256"])
         # Another process runs it now: what the last one was told, and how it ended, is over.
         self.ended, self.draining, self.paused = None, None, False
         self.blocks_open.clear()
@@ -222,30 +231,32 @@ class RunState:
         if state.in_flight or state.final is not None or not expected:
             raise ValueError(f"attempt {number} of trial {trial} after {state.attempts}")
         replaces = body["replaces"] is not None
-        cell = state.cell if state.cell is not None else Cell(body["model"], body["arm"])
+        cell = state.cell if state.cell is not None else Cell(_text_or_none(body["model"]), _text(body["arm"]))
         self._set(trial, TrialState(cell, number + 1, state.replaced + replaces))
-        self.open[body["attempt"]] = OpenAttempt(trial, number, body["block"], body["folder"])
+        self.open[body["attempt"]] = OpenAttempt(trial, number, _count(body["block"]), _text(body["folder"]))
         self._cell(cell).replaced += replaces
 
     def _attempt_ended(self, body: Mapping[str, Any]) -> None:
+        if body["outcome"] not in OUTCOMES:
+            raise ValueError(f"{body['outcome']!r} is no outcome")
         attempt = self.open.pop(body["attempt"])
         state = self.trial(attempt.trial)
-        self._set(attempt.trial, state._replace(outcome=str(body["outcome"])))
+        self._set(attempt.trial, state._replace(outcome=body["outcome"]))
         if body["outcome"] == COMPLETED and attempt.grade is not None:
             self.due[attempt.trial] = attempt.grade
         counts = self._cell(state.cell)
         counts.superseded += body["outcome"] in SUPERSEDED
         if body["exception"] is not None:
-            counts.exceptions[body["exception"]] += 1
+            counts.exceptions[_text(body["exception"])] += 1
 
     def _trial_final(self, body: Mapping[str, Any]) -> None:
         trial, attempt = body["trial"], body["attempt"]
         state = self.trial(trial)
         if state.in_flight or state.final is not None:
             raise ValueError(f"trial {trial} is in flight, or final already")
-        number = int(attempt.rpartition("/")[2]) if attempt is not None else None
+        number = None if attempt is None else _number(trial, attempt)
         cell = state.cell if state.cell is not None else self._cells.get(trial)
-        final = Final(number, str(body["grade"]), body["reason"], body["reward"])
+        final = _final(number, body)
         self._set(trial, state._replace(cell=cell, final=final))
         self.due.pop(trial, None)
         self.grades[final.grade] += 1
@@ -255,10 +266,48 @@ class RunState:
             counts.reasons[final.reason] += 1
 
     def _set(self, trial: str, state: TrialState) -> None:
-        self._trials[int(trial, 16)] = self._shared.setdefault(state, state)
+        self._trials[_trial(trial)] = self._shared.setdefault(state, state)
 
     def _cell(self, cell: Cell | None) -> CellCounts:
         counts = self.counts.get(cell)
         if counts is None:
             counts = self.counts[cell] = CellCounts(Counter(), Counter(), Counter())
         return counts
+
+
+def _trial(trial: Any) -> int:
+    if not _TRIAL.fullmatch(_text(trial)):
+        raise ValueError(f"{trial[:80]!r} is no trial id")
+    return int(trial, 16)
+
+
+def _number(trial: str, attempt: Any) -> int:
+    of, _, number = _text(attempt).rpartition("/")
+    if of != trial or not _NUMBER.fullmatch(number):
+        raise ValueError(f"{attempt[:80]!r} is no attempt of trial {trial}")
+    return int(number)
+
+
+def _final(number: int | None, body: Mapping[str, Any]) -> Final:
+    grade, reward = body["grade"], body["reward"]
+    if grade not in GRADES:
+        raise ValueError(f"{grade!r} is no grade")
+    if reward is not None and type(reward) not in (int, float):
+        raise ValueError(f"reward {reward!r} is no number")
+    return Final(number, grade, _text_or_none(body["reason"]), reward)
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise ValueError(f"{value!r} is no text")
+    return value
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is no count")
+    return value

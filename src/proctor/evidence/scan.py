@@ -172,7 +172,7 @@ def _note_file(attempt: OpenAttempt, file: dict[str, Any]) -> None:
 
 def _inside(folder: str) -> str:
     parts = PurePosixPath(folder).parts
-    if parts[:1] != ("trials",) or ".." in parts or len(parts) < 2:
+    if parts[:1] != ("trials",) or ".." in parts or len(parts) < 2 or "\0" in folder:
         raise ValueError(f"{folder[:80]!r} is no attempt's folder")
     return folder
 
