@@ -108,7 +108,7 @@ def commands() -> str:
         usage = f"{name} {' '.join(command.collect_usage_pieces(context))}"
         parts += [f"## `{name}`", f"    {usage}", "\n\n".join(map(prose, (command.help or "").split("\n\n")))]
         options = [record for option in command.get_params(context) if (record := option.get_help_record(context))]
-        rows = [(f"`{words}`", text) for words, text in options if "--help" not in words]
+        rows = [(f"`{words}`", text) for words, text in options if text and "--help" not in words]
         if rows:
             parts.append(table(("option", "does"), rows))
         if isinstance(command, click.Group):

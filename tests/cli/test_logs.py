@@ -58,11 +58,11 @@ async def test_a_pipe_gets_the_bytes_of_the_last_attempt(tmp_path: Path) -> None
     await make_run(tmp_path / "run", design(), story)
     with child("logs", tmp_path / "run", "alpha/plain", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as logs:
         out, err = logs.communicate(timeout=DEADLINE_SEC)
-    assert logs.returncode == 0 and out == ESCAPES + b"\0\n"
-    assert [line.split(b"/", 2)[2] for line in err.splitlines()] == [
-        b"1/agent/stdout.txt <==",
-        b"1/verifier/test-stdout.txt <==",
-    ]
+    folder = next(path.name for path in (tmp_path / "run/trials").iterdir() if path.name.startswith("alpha-plain"))
+    agent = f"==> trials/{folder}/1/agent/stdout.txt <==\n".encode()
+    verifier = f"\n==> trials/{folder}/1/verifier/test-stdout.txt <==\n".encode()
+    assert logs.returncode == 0 and not err
+    assert out == agent + ESCAPES + verifier + b"\0\n"
 
 
 async def test_a_terminal_gets_nothing_that_steers_it(tmp_path: Path) -> None:
@@ -73,7 +73,9 @@ async def test_a_terminal_gets_nothing_that_steers_it(tmp_path: Path) -> None:
         os.close(theirs)
         seen = await asyncio.to_thread(read_all, ours)
     assert logs.returncode == 0
-    assert seen == b"\\x1b[31mred\\x1b[0m\r\n\\xff\\x07tailtests done\r\n"
+    lines = seen.split(b"\r\n")
+    assert lines[1:3] == [b"\\x1b[31mred\\x1b[0m", b"\\xff\\x07tail"] and lines[4:] == [b"tests done", b""]
+    assert lines[0].endswith(b"agent/stdout.txt <==") and lines[3].endswith(b"verifier/test-stdout.txt <==")
 
 
 def read_all(terminal: int) -> bytes:
@@ -126,4 +128,4 @@ async def test_following_ends_on_ctrl_c(tmp_path: Path) -> None:
 async def test_following_a_dead_run_ends_at_once(proctor, tmp_path: Path) -> None:
     await make_run(tmp_path / "run", story=Story(tries={("alpha", "plain"): (Try(left_open=True),)}), end=None)
     assert proctor("logs", tmp_path / "run", "-f").status == 0
-    assert proctor("logs", tmp_path / "run", "alpha/plain", "-f").out == "working\n"
+    assert proctor("logs", tmp_path / "run", "alpha/plain", "-f").out.endswith("agent/stdout.txt <==\nworking\n")

@@ -10,24 +10,26 @@ from typing import Any
 
 import click
 
+from proctor.cli.completing import run_folders
 from proctor.core.refusal import Refusal
+from proctor.report.text import plain, safe, typable
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-run_argument = click.argument("run", type=click.Path(path_type=Path))
+run_argument = click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
 
 
 def print_refusals(refusals: Sequence[Refusal]) -> None:
     """To standard error: what was seen, what is needed, what to do."""
     for refusal in refusals:
-        where = f"  [{refusal.path}]" if refusal.path else ""
+        where = f"  [{safe(refusal.path)}]" if refusal.path else ""
         click.secho(f"refused: {refusal.reason.id}", fg="red", bold=True, err=True, nl=False)
         click.echo(where, err=True)
-        click.echo(f"  {refusal.message}", err=True)
+        click.echo(f"  {safe(refusal.message)}", err=True)
         if refusal.observed is not None:
             click.echo(f"  seen:    {_short(refusal.observed)}", err=True)
         if refusal.required is not None:
             click.echo(f"  needed:  {_short(refusal.required)}", err=True)
-        click.echo(f"  do:      {refusal.remedy}", err=True)
+        click.echo(f"  do:      {safe(typable(refusal.remedy))}", err=True)
         if refusal.waivable:
             click.echo(f"  or:      --waive {refusal.reason.id} (recorded)", err=True)
 
@@ -39,9 +41,9 @@ def print_json(value: Any) -> None:
 
 def say(text: str) -> None:
     """Progress and notes: standard error."""
-    click.echo(text, err=True)
+    click.echo(typable(text), err=True)
 
 
 def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = safe(plain(value))
     return text if len(text) <= 400 else text[:400] + " …"

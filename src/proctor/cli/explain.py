@@ -7,26 +7,27 @@ from typing import TYPE_CHECKING
 import click
 
 from proctor.cli.common import json_option, print_json
+from proctor.cli.completing import reasons
 
 if TYPE_CHECKING:
     from proctor.core.reasons import Reason
 
 
 @click.command(short_help="Say what a reason means and what to do")
-@click.argument("reason", required=False)
+@click.argument("reason", required=False, shell_complete=reasons)
 @json_option
 def explain(reason: str | None, as_json: bool) -> None:
     """Say what a REASON means and what to do; without one, list them all."""
     import difflib
 
     from proctor.core.reasons import Reason
+    from proctor.report.text import typable
 
     if reason is None:
         if as_json:
             print_json([_record(each) for each in Reason])
             return
-        for each in Reason:
-            click.echo(f"{each.id:28} {each.summary}")
+        _list()
         return
     found = Reason.by_id(reason.strip().replace("-", "_"))
     if found is None:
@@ -39,8 +40,22 @@ def explain(reason: str | None, as_json: bool) -> None:
     click.secho(found.id, bold=True)
     click.echo(f"  about      {found.family.value}")
     click.echo(f"  means      {found.summary}")
-    click.echo(f"  do         {found.remedy}")
+    click.echo(f"  do         {typable(found.remedy)}")
     click.echo(f"  waivable   {'yes, with --waive ' + found.id if found.waivable else 'no'}")
+
+
+def _list() -> None:
+    """All of them, by what they are about, sorted."""
+    from proctor.core.reasons import Family, Reason
+    from proctor.report.text import field
+
+    for number, family in enumerate(Family):
+        if number:
+            click.echo()
+        click.secho(f"{family.value[0].upper()}{family.value[1:]}", bold=True)
+        for each in sorted((each for each in Reason if each.family is family), key=lambda each: each.id):
+            for line in field(f"  {each.id}", each.summary, 30):
+                click.echo(line)
 
 
 def _record(reason: Reason) -> dict[str, object]:

@@ -26,8 +26,8 @@ _POLL_SEC = 0.2
 def logs(run: Path, trial: str | None, follow: bool, as_json: bool) -> None:
     """Tell the journal of RUN, a line an entry; or print what the last attempt of TRIAL printed.
 
-    TRIAL is an id or the beginning of one, the name of a trial's folder, or task/arm/epoch. Its bytes come raw where
-    standard output is no terminal. With --json: entries as JSON lines.
+    TRIAL is an id or the beginning of one, the name of a trial's folder, or task/arm/epoch. A line names each file;
+    where standard output is no terminal, its bytes come raw. With --json: entries as JSON lines.
     """
     folder = opened(run)
     if trial is None:
@@ -93,11 +93,12 @@ def _outputs(folder: RunFolder, text: str, *, follow: bool) -> None:
 
 
 class _Printer:
-    """Names each file on standard error, and puts its bytes on standard output: raw, or safe for a terminal."""
+    """Puts each file's name on a line, and its bytes below it: raw, or safe for a terminal."""
 
     def __init__(self) -> None:
         self.printed = False
         self._path: str | None = None
+        self._within_line = False
         self._terminal = sys.stdout.isatty()
         self._texts: dict[str, TerminalText] = {}
 
@@ -107,11 +108,14 @@ class _Printer:
         from proctor.report.text import safe
 
         if path != self._path:
-            click.echo(f"==> {safe(path)} <==", err=True)
+            before = "\n" if self._within_line else ""
+            self._put(f"{before}==> {safe(path)} <==\n".encode())
             self._path = path
         self.printed = True
-        if self._terminal:
-            click.echo(self._texts.setdefault(path, TerminalText()).of(data), nl=False)
-        else:
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
+        self._within_line = not data.endswith(b"\n")
+        self._put(self._texts.setdefault(path, TerminalText()).of(data).encode() if self._terminal else data)
+
+    @staticmethod
+    def _put(data: bytes) -> None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from typing import Any
 
 import click
 
 from proctor import __version__
+from proctor.cli.streams import OutputFault, let_go, watch
 from proctor.core.exits import Exit
 from proctor.core.refusal import Refusal
+from proctor.report.text import program
 
 COMMANDS = {
     "new": "proctor.cli.new:new",
@@ -85,31 +86,32 @@ def cli() -> None:
 
 def main() -> None:
     """Parse, call, and end with the one exit status."""
+    watch()
+    status: int = Exit.INFRASTRUCTURE
+    unwritten: OutputFault | None = None
     try:
-        status = cli.main(prog_name="proctor", standalone_mode=False)
-    except click.UsageError as fault:
-        fault.show(sys.stderr)
-        status = Exit.USAGE
+        status = _call()
+    except OutputFault as fault:
+        unwritten = fault
+    if let_go(unwritten) is not None:
+        status = Exit.INFRASTRUCTURE
+    sys.exit(int(status))
+
+
+def _call() -> int:
+    try:
+        status = cli.main(prog_name=program(), standalone_mode=False, complete_var="_PROCTOR_COMPLETE")
     except click.ClickException as fault:
         fault.show(sys.stderr)
-        status = Exit.USAGE
+        return Exit.USAGE
     except Refusal as refusal:
         from proctor.cli.common import print_refusals
 
         print_refusals([refusal])
-        status = Exit.REFUSED
+        return Exit.REFUSED
     except (KeyboardInterrupt, click.Abort):
-        status = Exit.INTERRUPTED
-    _leave(int(status) if isinstance(status, int) else int(Exit.DONE))
-
-
-def _leave(status: int) -> None:
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # whoever read our output has gone: the status is that of the work, not of the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(status)
+        return Exit.INTERRUPTED
+    return status if isinstance(status, int) else Exit.DONE
 
 
 if __name__ == "__main__":

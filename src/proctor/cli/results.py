@@ -55,7 +55,12 @@ def _csv(reading: Reading) -> None:
         if writer is None:
             writer = csv.DictWriter(sys.stdout, list(record), lineterminator="\n")
             writer.writeheader()
-        writer.writerow(record)
+        writer.writerow({name: _csv_cell(value) for name, value in record.items()})
+
+
+def _csv_cell(value: Any) -> Any:
+    """As in JSON, but that what is absent is empty."""
+    return ("true" if value else "false") if isinstance(value, bool) else value
 
 
 def _jsonl(reading: Reading) -> None:
@@ -67,6 +72,7 @@ def _jsonl(reading: Reading) -> None:
 
 
 def _record(reading: Reading) -> dict[str, Any]:
+    from proctor.report.claims import claims_record
     from proctor.report.paired import paired_counts
 
     return {
@@ -87,6 +93,7 @@ def _record(reading: Reading) -> dict[str, Any]:
             for cell, counts in reading.state.counts.items()
             if cell is not None
         ],
+        "hypotheses": claims_record(reading.design),
         "paired": [pairs.as_record() for pairs in paired_counts(reading.design, reading.rows)],
         "trials": [row.as_record() for row in reading.rows],
     }

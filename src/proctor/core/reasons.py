@@ -48,6 +48,11 @@ class Reason(Enum):
         "Something stands in the place where files were to be made, and nothing is overwritten.",
         "Name a folder that does not exist yet, or an empty one.",
     )
+    OUTPUT_UNWRITABLE = Words(
+        Family.COMMAND,
+        "What was to be printed could not be written.",
+        "See that what standard output leads to takes it: a disk may be full. What was done before stays done.",
+    )
     UNKNOWN_KEY = Words(
         Family.STUDY, "A key is not part of the schema.", "Correct the key to the closest known one, or remove it."
     )
@@ -114,7 +119,7 @@ class Reason(Enum):
     TASK_CHECK_UNGRADED = Words(
         Family.TASK,
         "A check of the task ended without a grade.",
-        "Read the attempt's verifier output that the message points to.",
+        "See `proctor logs RUN TRIAL`: what the verifier printed.",
     )
     TASK_NEEDS_DOCKER = Words(
         Family.TASK,
@@ -252,7 +257,7 @@ class Reason(Enum):
     EVIDENCE_DAMAGED = Words(
         Family.EVIDENCE,
         "Evidence is not what was written: a line, a digest or a link does not fit.",
-        "Restore the run folder from a copy; nothing was changed.",
+        "Restore the run folder from a copy; nothing was changed. `proctor verify` still reads it, and says what holds.",
     )
     JSON_INVALID = Words(
         Family.EVIDENCE,
@@ -281,11 +286,11 @@ class Reason(Enum):
     AGENT_TIMEOUT = Words(
         Family.ATTEMPT, "The agent reached its deadline and was ended.", "Raise the timeout, if that was not wanted."
     )
-    AGENT_ERROR = Words(Family.ATTEMPT, "The agent ended with an error of its own.", "Read the agent's output.")
+    AGENT_ERROR = Words(Family.ATTEMPT, "The agent ended with an error of its own.", "See `proctor logs RUN TRIAL`.")
     AGENT_KILLED = Words(
         Family.ATTEMPT,
         "The agent was ended by a signal (a limit, or its own doing).",
-        "Read the limits in force and the agent's output.",
+        "See `proctor show RUN TRIAL` for the limits in force, and `proctor logs RUN TRIAL`.",
     )
     AGENT_OUTPUT_CAPPED = Words(Family.ATTEMPT, "The agent wrote more output than is kept.", "Make the agent quieter.")
     INTERRUPTED = Words(
@@ -298,9 +303,11 @@ class Reason(Enum):
         Family.UNGRADED, "The verifier reached its deadline.", "Raise verifier_timeout, or mend the tests."
     )
     VERIFIER_KILLED = Words(
-        Family.UNGRADED, "The verifier was ended by a signal.", "Look at memory limits and the verifier's output."
+        Family.UNGRADED,
+        "The verifier was ended by a signal.",
+        "See `proctor show RUN TRIAL` for its limits, and `proctor logs RUN TRIAL`.",
     )
-    VERIFIER_CRASHED = Words(Family.UNGRADED, "The verifier could not be run.", "Read the verifier's output.")
+    VERIFIER_CRASHED = Words(Family.UNGRADED, "The verifier could not be run.", "See `proctor logs RUN TRIAL`.")
     REWARD_MISSING = Words(
         Family.UNGRADED, "The verifier wrote no reward.", "Have tests/test.sh write /logs/verifier/reward.txt."
     )
@@ -332,7 +339,7 @@ class Reason(Enum):
     NOT_GRADED = Words(
         Family.UNGRADED,
         "The attempt ended before it could be graded.",
-        "Read how it ended; `proctor resume` may replace it.",
+        "See `proctor show RUN TRIAL` for how it ended; `proctor resume` may replace it.",
     )
     NOT_RUN = Words(Family.UNGRADED, "The trial was not attempted.", "`proctor resume` runs it.")
     BELOW_THRESHOLD = Words(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from proctor.evidence.kinds import Kind
-from proctor.report.text import amount, safe, seconds, table
+from proctor.report.text import amount, count, field, moment, plain, safe, seconds, table
 from proctor.report.trial import AttemptTold
 
 _BYTES = frozenset({"memory", "storage", "tmp"})
@@ -14,7 +14,7 @@ _BYTES = frozenset({"memory", "storage", "tmp"})
 
 def attempt_lines(told: AttemptTold, tests: Mapping[str, Any] | None) -> list[str]:
     """Everything about an attempt; `tests` is its tests.json, where there is one."""
-    lines = [f"{name:10} {text}" for name, text in _facts(told)]
+    lines = [line for name, text in _facts(told) for line in field(name, text)]
     lines += _world_facts(_worlds(told))
     limits = [[body["role"], *_limit(limit)] for body in _worlds(told) for limit in body["limits"]]
     if limits:
@@ -40,7 +40,7 @@ def _facts(told: AttemptTold) -> Iterator[tuple[str, str]]:
         if admitted["replaces"]:
             yield "replaces", f"{safe(admitted['replaces'])}, which infrastructure ended"
         yield "folder", safe(admitted["folder"])
-    yield "clock", f"{told.since} to {told.until}"
+    yield "clock", f"{moment(told.since)} to {moment(told.until)}"
     if ended is not None and ended["timing"]:
         phases = sorted(ended["timing"].items(), key=lambda item: _PHASES.get(item[0], len(_PHASES)))
         yield "phases", safe(" · ".join(f"{phase} {seconds(ns)}" for phase, ns in phases))
@@ -89,7 +89,7 @@ def how_ended(ended: Mapping[str, Any]) -> str:
     if ended["limit_hit"]:
         parts.append(f"hit its {ended['limit_hit']} limit")
     if ended["leftovers"]:
-        parts.append(f"{ended['leftovers']} processes left running were ended")
+        parts.append(f"{count(ended['leftovers'], 'process', 'processes')} that it left running ended by force")
     if ended["output_dropped"]:
         parts.append(f"{amount(ended['output_dropped'])} of output not kept")
     return ", ".join(parts)
@@ -106,7 +106,8 @@ def _world_facts(worlds: list[Mapping[str, Any]]) -> list[str]:
     columns = [_facts_of(body) for body in worlds]
     names = sorted({name for column in columns for name in column})
     head = ["sandbox of", *(f"the {body['role']}" for body in worlds)]
-    return ["", *table(head, [[name, *(column.get(name) for column in columns)] for name in names])]
+    rows = [[name, *(column.get(name) for column in columns)] for name in names]
+    return ["", *table(head, [row for row in rows if any(value is not None for value in row[1:])])]
 
 
 def _facts_of(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,7 +119,9 @@ def _facts_of(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fact(value: Any) -> Any:
-    return "; ".join(map(str, value)) if isinstance(value, list) else value
+    if value in ("", [], {}):
+        return None
+    return value if isinstance(value, bool) else plain(value) if value is not None else None
 
 
 def _limit(limit: Mapping[str, Any]) -> list[Any]:

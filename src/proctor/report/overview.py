@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from pathlib import Path
 from typing import Any
 
 from proctor.core.reasons import Reason
 from proctor.evidence.entries import Entry
 from proctor.evidence.kinds import Kind
+from proctor.report.claims import claims_lines, claims_record
 from proctor.report.reading import Reading, Row
 from proctor.report.summary import ending, fingerprint
-from proctor.report.text import safe, seconds, short_path, table
+from proctor.report.text import count, field, moment, safe, seconds, short_path, table
 
 
 @dataclass
 class Openings:
     """Each process that wrote the journal: since when, under which manifest, how it ended (None: without a word)."""
 
-    found: list[dict[str, Any]] = field(default_factory=list)
+    found: list[dict[str, Any]] = dataclass_field(default_factory=list)
 
     def take(self, entry: Entry) -> None:
         """Look at the next entry."""
@@ -57,6 +59,7 @@ def overview_record(reading: Reading, openings: Openings) -> dict[str, Any]:
         "design_sha256": reading.design.sha256,
         "key": (reading.state.admitted or {}).get("key"),
         "complete": reading.complete,
+        "hypotheses": claims_record(reading.design),
         "totals": reading.state.totals(len(reading.rows)),
         "journal_entries": reading.state.entries,
         "openings": openings.found,
@@ -70,13 +73,15 @@ def overview_lines(path: Path, reading: Reading, openings: Openings) -> list[str
     state, design = reading.state, reading.design
     totals = state.totals(len(reading.rows))
     counts = " · ".join(f"{totals[grade]} {grade}" for grade in ("pass", "fail", "ungraded"))
+    claims = claims_lines(design)
     return [
-        f"study      {safe(design.study.name)} · {safe(design.stage.name)}",
-        f"run        {(state.admitted or {}).get('run_id')} in {safe(short_path(path))}",
-        f"design     sha256:{design.sha256}",
-        f"key        {fingerprint(reading)}",
-        f"journal    {state.entries} entries",
-        f"trials     {totals['finals']}/{totals['trials']} · {counts}",
+        *field("study", f"{safe(design.study.name)} · {safe(design.stage.name)}"),
+        *field("run", f"{(state.admitted or {}).get('run_id')} in {safe(short_path(path))}"),
+        *field("design", f"sha256:{design.sha256}"),
+        *field("key", str(fingerprint(reading))),
+        *field("journal", count(state.entries, "entry", "entries")),
+        *field("trials", f"{totals['finals']}/{totals['trials']} · {counts}"),
+        *(["", *claims] if claims else []),
         "",
         *_openings(openings),
         *_invocations(reading),
@@ -93,8 +98,8 @@ def _openings(openings: Openings) -> list[str]:
     for number, each in enumerate(openings.found, start=1):
         end = each["ended"]
         reason = Reason.by_id(str(end["reason"])) if end and end["reason"] else None
-        said = f"{end['time']}  {ending(end['exit_status'], reason, None)}" if end else "no end on the record"
-        rows.append([number, each["since"], f"{each['pid']} on {each['host']}", each["version"], said])
+        said = f"{moment(end['time'])}  {ending(end['exit_status'], reason, None)}" if end else "no end on the record"
+        rows.append([number, moment(each["since"]), f"{each['pid']} on {each['host']}", each["version"], said])
     return table(["opening", "since", "process", "proctor", "ended"], rows)
 
 

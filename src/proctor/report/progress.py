@@ -10,12 +10,14 @@ from typing import Any, TextIO, cast
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
+
+from proctor.report.text import count, safe
 
 MANY = 200
 EVERY_SEC = 5.0
 SHOWN = 8
+_BAR = 30
 
 
 @dataclass
@@ -118,7 +120,7 @@ class Progress:
     def begins(self, planned: int, done: int, grades: dict[str, int]) -> None:
         """The plan is known; `done` trials have their final from before."""
         self.tally = Tally(planned, done, {**self.tally.grades, **grades}, done_before=done)
-        self._say(f"{planned} trials planned" + (f", {done} done before" if done else ""))
+        self._say(f"{count(planned, 'trial')} planned" + (f", {done} done before" if done else ""))
 
     def notice(self, text: str) -> None:
         """Something that holds and may surprise."""
@@ -140,13 +142,14 @@ class Progress:
         """A trial has its final."""
         self.tally.done += 1
         self.tally.grades[grade] += 1
-        if self._live is None and not self._quiet:
-            if self.tally.planned <= MANY:
-                why = f" ({reason})" if reason and grade == "ungraded" else ""
-                self._console.print(f"{grade:8} {label}{why}", markup=False, soft_wrap=True)
-            elif time.monotonic() - self._last_line > EVERY_SEC or self.tally.done == self.tally.planned:
-                self._last_line = time.monotonic()
-                self._console.print(self.tally.line(), markup=False, soft_wrap=True)
+        if self.tally.planned <= MANY:
+            why = f" ({reason})" if reason and grade == "ungraded" else ""
+            self._say(f"{grade:8} {safe(label)}{why}")
+        elif self._live is None and (
+            time.monotonic() - self._last_line > EVERY_SEC or self.tally.done == self.tally.planned
+        ):
+            self._last_line = time.monotonic()
+            self._say(self.tally.line())
 
     def paused(self, paused: bool) -> None:
         """The run was paused, or goes on."""
@@ -166,11 +169,21 @@ class Progress:
 
     def _panel(self) -> Group:
         tally = self.tally
-        head = Table.grid(padding=(0, 2))
-        head.add_row(ProgressBar(total=max(1, tally.planned), completed=tally.done, width=30), Text(tally.line()))
-        rows: list[Table | Text] = [head]
-        for label, phase in list(tally.in_flight.items())[:SHOWN]:
-            rows.append(Text(f"  {phase:12} {label}", style="dim"))
+        room = max(1, self._console.width - 1)
+        rows: list[ProgressBar | Text] = [
+            ProgressBar(total=max(1, tally.planned), completed=tally.done, width=min(_BAR, room)),
+            _line(tally.line(), room),
+        ]
+        rows += [
+            _line(f"  {phase:12} {safe(label)}", room, "dim") for label, phase in list(tally.in_flight.items())[:SHOWN]
+        ]
         if len(tally.in_flight) > SHOWN:
-            rows.append(Text(f"  and {len(tally.in_flight) - SHOWN} more", style="dim"))
+            rows.append(_line(f"  and {len(tally.in_flight) - SHOWN} more", room, "dim"))
         return Group(*rows)
+
+
+def _line(text: str, room: int, style: str = "") -> Text:
+    """One line and never two: a panel is taken back by its lines, and what is left of a longer one would stay."""
+    line = Text(text, style=style, no_wrap=True)
+    line.truncate(room, overflow="ellipsis")
+    return line

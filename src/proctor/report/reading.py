@@ -35,6 +35,7 @@ class Tries:
     folder: str | None = None
     outcome: str | None = None
     exception: str | None = None
+    message: str | None = None
     duration_ns: int | None = None
     tests: Mapping[str, int] | None = None
 
@@ -179,7 +180,7 @@ def _follow(tries: dict[str, Tries], kind: Kind, body: Mapping[str, Any]) -> Non
         own.tests = None if tests is None else {name: int(tests[name]) for name in ("all_pass", "last_row_fails")}
     elif kind is Kind.ATTEMPT_ENDED:
         own = tries[_trial_of(body)]
-        own.outcome, own.exception = str(body["outcome"]), body["exception"]
+        own.outcome, own.exception, own.message = str(body["outcome"]), body["exception"], body["message"]
         own.superseded += own.outcome in SUPERSEDED
         timing = body["timing"]
         own.duration_ns = sum(int(ns) for ns in timing.values()) if timing else None

@@ -38,6 +38,7 @@ def check_shape(kind: Kind, body: Mapping[str, Any]) -> None:
         case Kind.ATTEMPT_ENDED:
             _are(str, body["outcome"])
             _text_or_none(body["exception"])
+            _text_or_none(body["message"])
             _are(int, *body["timing"].values())
         case Kind.TRIAL_FINAL:
             GradeState(body["grade"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,9 @@ import click
 from proctor.core.exits import Exit
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.evidence.fold import CellCounts
 from proctor.evidence.runfolder import RunFolder
+from proctor.report.claims import claims_lines
+from proctor.report.endings import endings_lines
 from proctor.report.paired import Pairs, paired_counts
 from proctor.report.reading import Reading, read_run
 from proctor.report.text import command, safe, short_path, table
@@ -81,10 +81,11 @@ def results_lines(reading: Reading) -> list[str]:
     """The tables of a run's results."""
     summary = reading.grades()
     lines = ["", *_grades_table(summary["groups"]), *_ungraded(summary["groups"])]
-    lines += _disclosed(reading)
+    lines += endings_lines(reading)
     if len(reading.design.arms) > 1:
         lines += _pairs(paired_counts(reading.design, reading.rows))
-    return lines
+    claims = claims_lines(reading.design)
+    return [*lines, "", *claims] if claims else lines
 
 
 def _grades_table(groups: list[dict[str, Any]]) -> list[str]:
@@ -142,22 +143,6 @@ def _summary(reason_id: str) -> str:
 
 def _cell_name(model: str | None, arm: str) -> str:
     return arm if model is None else f"{model} · {arm}"
-
-
-def _disclosed(reading: Reading) -> list[str]:
-    """Attempts that do not count, or ended otherwise than by themselves: said, although the rates do not need them."""
-    rows = []
-    for cell, counts in sorted(reading.state.counts.items(), key=lambda item: str(item[0])):
-        if cell is not None and (counts.superseded or counts.replaced or counts.exceptions):
-            said = _exceptions(counts)
-            rows.append([_cell_name(cell.model, cell.arm), counts.superseded, counts.replaced, said or None])
-    if not rows:
-        return []
-    return ["", *table(["attempts", "superseded", "replaced", "ended by"], rows, right=[1, 2])]
-
-
-def _exceptions(counts: CellCounts) -> str:
-    return ", ".join(f"{count} {reason}" for reason, count in sorted(Counter(counts.exceptions).items()))
 
 
 def _pairs(pairs: list[Pairs]) -> list[str]:

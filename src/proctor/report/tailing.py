@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from proctor.core.reasons import Reason
@@ -12,11 +13,17 @@ from proctor.evidence.entries import Entry, parse_line
 from proctor.evidence.lock import read_lock
 from proctor.evidence.reader import read_lines
 from proctor.evidence.runfolder import RunFolder
-from proctor.report.text import safe_output
+from proctor.report.text import safe, safe_output
 
 # what an attempt's programs print, in the order in which they run
-OUTPUTS = ("agent/oracle.txt", "agent/stdout.txt", "agent/stderr.txt", "verifier/test-stdout.txt")
+_ORACLE, _OUT, _ERR = "agent/oracle.txt", "agent/stdout.txt", "agent/stderr.txt"
+VERIFIER_OUTPUT = "verifier/test-stdout.txt"
+OUTPUTS = (_ORACLE, _OUT, _ERR, VERIFIER_OUTPUT)
+# an agent's, the most telling first
+AGENT_OUTPUTS = (_ERR, _OUT, _ORACLE)
 _CHUNK = 1 << 20
+_TAIL_BYTES = 8192
+_LINE_SHOWN = 120
 
 
 class JournalTail:
@@ -85,6 +92,29 @@ class TerminalText:
     def of(self, data: bytes) -> str:
         """The text of the next bytes; half a character waits for its other half."""
         return safe_output(self._decoder.decode(data).replace("\r\n", "\n"))
+
+
+def last_line(run: RunFolder, folder: str, names: Sequence[str]) -> tuple[str, str] | None:
+    """Name and last line (safe, at most 120 characters) of the first of an attempt's files that ends in one.
+
+    Raises:
+        Refusal: `evidence_unreadable`, or `evidence_damaged` where a path leads out of the run.
+    """
+    for name in names:
+        path = inside(run, f"{folder}/{name}")
+        try:
+            if not path.is_file():
+                continue
+            with path.open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+                text = file.read(_TAIL_BYTES).decode("utf-8", "backslashreplace")
+        except OSError as error:
+            raise _unreadable(f"{folder}/{name}", error) from error
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        if lines:
+            shown = safe(lines[-1])
+            return name, shown if len(shown) <= _LINE_SHOWN else f"{shown[: _LINE_SHOWN - 2]} …"
+    return None
 
 
 def inside(run: RunFolder, relative: str) -> Path:

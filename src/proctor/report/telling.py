@@ -11,7 +11,7 @@ from proctor.evidence.kinds import Kind
 from proctor.report.attempt import how_ended
 from proctor.report.reading import understood
 from proctor.report.summary import ending
-from proctor.report.text import safe, seconds
+from proctor.report.text import count, moment, safe, seconds
 
 
 class Teller:
@@ -29,7 +29,7 @@ class Teller:
         with understood(f"{JOURNAL}:{entry.seq + 1}"):
             kind = entry.kind
             what = self._what(kind, entry.body) if isinstance(kind, Kind) else f"{kind} (not known here)"
-        return f"{entry.time.partition('.')[0]}Z  {safe(what)}"
+        return f"{moment(entry.time)}  {safe(what)}"
 
     def _what(self, kind: Kind, body: Mapping[str, Any]) -> str:
         attempt = body.get("attempt")
@@ -51,15 +51,18 @@ def _of_run(kind: Kind, body: Mapping[str, Any], attempt: str | None) -> str:
     match kind:
         case Kind.RUN_ADMITTED:
             planned = body["planned"]["trials"]
-            return f"run {body['run_id']} admitted: {body['study']} · {body['stage']}, {planned} trials planned"
+            return (
+                f"run {body['run_id']} admitted: {body['study']} · {body['stage']}, {count(planned, 'trial')} planned"
+            )
         case Kind.RUN_RESUMED:
             opening = body["opening"]
             after = "" if body["previous_ended"] else ", after a process that ended without a word"
             return f"run resumed by process {opening['pid']} on {opening['host']}{after}"
         case Kind.RUN_RECOVERED:
-            return f"recovered: {len(body['quarantined'])} pieces set aside, {len(body['lost'])} attempts lost"
+            aside, lost = count(len(body["quarantined"]), "piece"), count(len(body["lost"]), "attempt")
+            return f"recovered: {aside} set aside, {lost} lost"
         case Kind.CHECKPOINT_MADE:
-            return f"checkpoint over {body['size']} entries"
+            return f"checkpoint over {count(body['size'], 'entry', 'entries')}"
         case Kind.BLOCK_ADMITTED:
             model = f" · {body['model']}" if body["model"] is not None else ""
             return f"block {body['block']} begins: {body['task']}{model} · {body['epoch']}"
@@ -76,7 +79,8 @@ def _of_run(kind: Kind, body: Mapping[str, Any], attempt: str | None) -> str:
         case Kind.RUN_ENDED:
             totals, reason = body["totals"], body["reason"]
             known = Reason.by_id(reason) if reason else None
-            done = f"{totals['finals']} of {totals['trials']} trials have their final"
+            have = "has its final" if totals["trials"] == 1 else "have their final"
+            done = f"{totals['finals']} of {count(totals['trials'], 'trial')} {have}"
             return f"run ended: {ending(body['exit_status'], known, None)}; {done}"
         case _:
             return kind.id

@@ -59,24 +59,40 @@ class AttemptsOf:
 def matching(rows: Sequence[Row], text: str) -> list[Row]:
     """The trials that a person may mean: by id, by folder, by its parts as `task/arm/epoch`, or by a prefix of the id.
 
-    The first of these ways that finds any counts; more than one trial in the answer is an ambiguity.
+    Of a task's name its last parts are enough. The first of these ways that finds any counts; more than one trial in
+    the answer is an ambiguity.
     """
     wanted = text.strip().replace(" · ", "/").strip("/")
     parts = wanted.split("/")
     by_id = [row for row in rows if row.trial.id == parts[0]]
     by_folder = [row for row in rows if row.tries.folder and row.tries.folder.split("/")[1] in parts]
-    by_parts = [row for row in rows if wanted in _names(row)]
+    by_parts = [row for row in rows if wanted in _names(row, row.trial.task)]
+    by_end = [row for row in rows if any(wanted in _names(row, end) for end in _ends(row.trial.task))]
     by_prefix = [row for row in rows if wanted and row.trial.id.startswith(wanted.lower())]
-    return by_id or by_folder or by_parts or by_prefix
+    return by_id or by_folder or by_parts or by_end or by_prefix
 
 
-def _names(row: Row) -> set[str]:
+def short_id(rows: Sequence[Row], row: Row) -> str:
+    """The shortest beginning of the trial's id, from 8 digits, that no other trial has: `matching` takes it back."""
+    own = row.trial.id
+    others = [other.trial.id for other in rows if other is not row]
+    return next((own[:n] for n in range(8, len(own)) if not any(other.startswith(own[:n]) for other in others)), own)
+
+
+def _ends(task: str) -> list[str]:
+    """`a/b/c` → `b/c`, `c`."""
+    parts = task.split("/")
+    return ["/".join(parts[at:]) for at in range(1, len(parts))]
+
+
+def _names(row: Row, task: str) -> set[str]:
+    """What the trial may be called where its task is called so."""
     trial = row.trial
-    names = {trial.task}
-    arms = [f"{trial.task}/{trial.arm}"]
+    names = {task}
+    arms = [f"{task}/{trial.arm}"]
     if trial.model is not None:
-        names.add(f"{trial.task}/{trial.model}")
-        arms.append(f"{trial.task}/{trial.model}/{trial.arm}")
+        names.add(f"{task}/{trial.model}")
+        arms.append(f"{task}/{trial.model}/{trial.arm}")
     return names | set(arms) | {f"{arm}/{trial.epoch}" for arm in arms}
 
 
