@@ -7,7 +7,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -59,7 +59,7 @@ def test_every_look_that_misses_something_says_what_would_add_it(proctor, home: 
     assert all(look["remedy"] for look in looks.values() if not look["ok"] and look["name"] != "docker")
     if looks["sandbox"]["ok"]:
         assert looks.keys() >= {"limit cpus", "limit memory", "limit storage", "limit pids", "networks", "users"}
-    assert looks["key"]["ok"] is None and looks["key"]["remedy"] == "proctor keys"
+    assert looks["key"]["ok"] is None and "`proctor keys`" in looks["key"]["remedy"]
     assert not (home / "config").exists(), "doctor only looks"
     text = proctor("doctor")
     assert text.status == said.status and all(name in text.out for name in looks)
@@ -88,6 +88,27 @@ def test_a_machine_without_sandbox_says_what_would_give_one(proctor, monkeypatch
     said = proctor("doctor")
     assert said.status == 1 and "missing  sandbox" in said.out and "-> sysctl -w a=1" in said.out
     assert "limit cpus" not in said.out
+
+
+def test_a_probe_that_refuses_is_shown_with_its_remedy(proctor, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusing:
+        def probe(self, probe: Probe) -> Availability:
+            raise Refusal(Reason.SANDBOX_START_FAILED, "the launcher ended at once")
+
+    monkeypatch.setattr("proctor.admission.doctor.sandbox_kind", lambda name: Refusing())
+    said = proctor("doctor")
+    assert said.status == 1 and not said.err
+    assert "missing  sandbox  sandbox_start_failed: the launcher ended at once" in said.out
+    assert "-> Mend what is named here" in said.out and "proctor doctor" not in said.out
+
+
+def test_a_control_group_that_is_missing_is_said_once(proctor, monkeypatch: pytest.MonkeyPatch) -> None:
+    why = "the machine forbids it"
+    found = machine(groups={}, groups_missing={"cpu": why}).found
+    noted = Machine(replace(found, notes=(f"no cpu control group: {why}", "slow", "slow")))
+    monkeypatch.setattr("proctor.admission.doctor.sandbox_kind", lambda name: noted)
+    said = proctor("doctor")
+    assert said.out.count(why) == 1 and said.out.count("slow") == 1
 
 
 def test_a_limit_that_cannot_be_held_says_why(proctor, monkeypatch: pytest.MonkeyPatch) -> None:

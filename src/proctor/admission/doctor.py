@@ -6,7 +6,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from proctor import __version__
 from proctor.admission.docker import docker_facts
 from proctor.admission.gather import sandbox_kind
+from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import seal_probe
 from proctor.evidence.keys import KEY_FILE, config_dir, load_or_create
@@ -23,6 +24,9 @@ from proctor.sandbox.base import Availability
 LITTLE_SPACE_BYTES = 2 * 2**30
 # limits of a sandbox, and the control group controller that can hold each
 _LIMITS = {"cpus": "cpu", "memory": "memory", "storage": None, "pids": "pids"}
+# remedies that send people here
+_TO_DOCTOR = (Reason.SANDBOX_UNAVAILABLE.remedy, Reason.SANDBOX_START_FAILED.remedy)
+_ELSEWHERE = "Mend what is named here, or use another machine: Linux 5.11 or newer where user namespaces are allowed."
 
 
 @dataclass(frozen=True)
@@ -48,14 +52,10 @@ class Look:
 
 def look(runs: Path, environ: Mapping[str, str], deadline_sec: float) -> tuple[Look, ...]:
     """Look at everything. `runs` is where runs would go; a sandbox can be had iff the look `sandbox` is ok."""
-    probe = seal_probe(deadline_sec)
-    sandbox = sandbox_kind("namespace").probe(probe)
     return (
         Look("python", True, f"{platform.python_version()} ({sys.executable})"),
         Look("proctor", True, f"{__version__} ({Path(__file__).resolve().parents[1]})"),
-        _sandbox(sandbox),
-        *(_limits(sandbox) if sandbox.available else ()),
-        *(_worlds(sandbox) if sandbox.available else ()),
+        *_sandbox(deadline_sec),
         _docker(environ, deadline_sec),
         _space(runs),
         _key(environ),
@@ -63,15 +63,26 @@ def look(runs: Path, environ: Mapping[str, str], deadline_sec: float) -> tuple[L
     )
 
 
-def _sandbox(found: Availability) -> Look:
+def _sandbox(deadline_sec: float) -> list[Look]:
+    try:
+        found = sandbox_kind("namespace").probe(seal_probe(deadline_sec))
+    except Refusal as refusal:
+        return [_no_sandbox((refusal,), {})]
     facts = {"tier": found.tier.value, "notes": list(found.notes), **found.facts}
-    if found.available:
-        said = "; ".join([f"namespace, {found.tier.value} tier", *found.notes])
-        return Look("sandbox", True, said, None, facts)
-    refusals = found.refusals
-    seen = "; ".join(str(refusal) for refusal in refusals)
-    facts["refusals"] = [refusal.as_record() for refusal in refusals]
-    return Look("sandbox", False, seen, " ".join(dict.fromkeys(refusal.remedy for refusal in refusals)), facts)
+    if not found.available:
+        return [_no_sandbox(found.refusals, facts)]
+    # why a control group is missing stands with the limit that it would hold
+    missing = (found.facts.get("groups_missing") or {}).values()
+    notes = [note for note in found.notes if not any(why in note for why in missing)]
+    said = "; ".join([f"namespace, {found.tier.value} tier", *dict.fromkeys(notes)])
+    return [Look("sandbox", True, said, None, facts), *_limits(found), *_worlds(found)]
+
+
+def _no_sandbox(refusals: Sequence[Refusal], facts: Mapping[str, Any]) -> Look:
+    seen = "; ".join(dict.fromkeys(str(refusal) for refusal in refusals))
+    remedies = (_ELSEWHERE if refusal.remedy in _TO_DOCTOR else refusal.remedy for refusal in refusals)
+    records = [refusal.as_record() for refusal in refusals]
+    return Look("sandbox", False, seen, " ".join(dict.fromkeys(remedies)), {**facts, "refusals": records})
 
 
 def _limits(found: Availability) -> list[Look]:
@@ -132,7 +143,7 @@ def _key(environ: Mapping[str, str]) -> Look:
     path = folder / KEY_FILE
     facts = {"config_dir": str(folder)}
     if not path.exists():
-        return Look("key", None, f"none yet; the first run makes {path}", "proctor keys", facts)
+        return Look("key", None, f"none yet; the first run makes {path}", "`proctor keys` makes it now.", facts)
     try:
         key, _ = load_or_create(folder)
     except Refusal as refusal:

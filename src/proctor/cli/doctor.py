@@ -22,18 +22,20 @@ def doctor(as_json: bool) -> int:
 
     from proctor.admission.doctor import look
     from proctor.core.exits import Exit
-    from proctor.report.text import safe
+    from proctor.report.text import field, safe, typable
     from proctor.runner.launch import runs_folder
 
     looks = look(runs_folder(Path.cwd()), os.environ, _DEADLINE_SEC)
     if as_json:
         print_json([each.as_record() for each in looks])
     else:
-        width = max(len(each.name) for each in looks)
+        columns = max(len(each.name) for each in looks) + len(f"{'':7}  ") + 2
         for each in looks:
             mark, colour = _MARK[each.ok]
-            click.echo(f"{click.style(f'{mark:7}', fg=colour)}  {each.name:{width}}  {safe(each.seen)}")
-            if each.remedy is not None:
-                click.echo(f"{'':7}  {'':{width}}  -> {safe(each.remedy)}")
+            first, *more = field(f"{mark:7}  {each.name}", safe(each.seen), columns)
+            click.echo(click.style(mark, fg=colour) + first[len(mark) :])
+            remedy = [] if each.remedy is None else field("", f"-> {safe(typable(each.remedy))}", columns)
+            for line in [*more, *remedy]:
+                click.echo(line)
     ready = any(each.name == "sandbox" and each.ok for each in looks)
     return int(Exit.DONE if ready else Exit.DOES_NOT_HOLD)

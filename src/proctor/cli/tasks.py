@@ -54,6 +54,7 @@ def list_(paths: tuple[Path, ...], as_json: bool) -> int:
     """List the tasks at PATHS: name, format, digest. Nothing is run."""
     from proctor.core.exits import Exit
     from proctor.core.refusal import Refusal
+    from proctor.report.text import safe
     from proctor.runner.selfcheck import TaskVerdict
     from proctor.tasks.discover import Found, discover
     from proctor.tasks.harbor import read_task
@@ -75,21 +76,26 @@ def list_(paths: tuple[Path, ...], as_json: bool) -> int:
             name = verdict.task.name if verdict.task else "-"
             digest = verdict.task.digest[:16] if verdict.task else "-"
             why = f"  {verdict.refusals[0].message}" if verdict.refusals else ""
-            click.echo(f"{name:32} {verdict.format or verdict.found.value:26} {digest:16}  {verdict.path}{why}")
+            what = verdict.format or verdict.found.value
+            click.echo(f"{safe(name):32} {what:26} {digest:16}  {safe(str(verdict.path))}{safe(why)}")
     return int(Exit.REFUSED if any(verdict.refusals for verdict in verdicts) else Exit.DONE)
 
 
 def _print(verdict: TaskVerdict) -> None:
+    from proctor.report.text import safe
+
     colour = {"ok": "green", "refused": "red"}.get(verdict.word)
     click.secho(f"{verdict.word:12}", fg=colour, nl=False)
-    click.echo(f"{verdict.path}" + (f"  ({verdict.format})" if verdict.format else ""))
+    click.echo(safe(str(verdict.path)) + (f"  ({verdict.format})" if verdict.format else ""))
     if verdict.grades:
         names = {"oracle": "own solution", "nop": "doing nothing"}
         click.echo("  " + " · ".join(f"{names[agent]}: {grade}" for agent, grade in verdict.grades.items()))
     if verdict.task is not None:
         for key in verdict.task.unknown_keys:
             close = f" (closest known: {key.closest})" if key.closest else ""
-            click.echo(f"  unknown key: {key.name}{close}")
+            click.echo(f"  unknown key: {safe(key.name)}{safe(close)}")
         for note in [*verdict.task.notes, *verdict.task.migrated]:
-            click.echo(f"  note: {note}")
+            click.echo(f"  note: {safe(note)}")
+    for remark in verdict.remarks:
+        click.echo(f"  note: {safe(remark)}")
     print_refusals(verdict.refusals)

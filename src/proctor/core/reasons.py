@@ -119,7 +119,7 @@ class Reason(Enum):
     TASK_CHECK_UNGRADED = Words(
         Family.TASK,
         "A check of the task ended without a grade.",
-        "See `proctor logs RUN TRIAL`: what the verifier printed.",
+        "Mend the task's tests, or its limits.",
     )
     TASK_NEEDS_DOCKER = Words(
         Family.TASK,
@@ -257,7 +257,7 @@ class Reason(Enum):
     EVIDENCE_DAMAGED = Words(
         Family.EVIDENCE,
         "Evidence is not what was written: a line, a digest or a link does not fit.",
-        "Restore the run folder from a copy; nothing was changed. `proctor verify` still reads it, and says what holds.",
+        "Restore the run folder from a copy; nothing was changed. `proctor verify` still says what holds.",
     )
     JSON_INVALID = Words(
         Family.EVIDENCE,

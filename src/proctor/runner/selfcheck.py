@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,17 +11,19 @@ from typing import Any
 from proctor.core.exits import Exit
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.evidence.fold import Final
-from proctor.evidence.kinds import Kind
-from proctor.evidence.reader import read_entries
 from proctor.evidence.runfolder import RunFolder
+from proctor.grading.grade import GradeState
+from proctor.report.reading import Row, read_run
+from proctor.report.tailing import VERIFIER_OUTPUT, last_line
+from proctor.report.text import short_path
+from proctor.report.trial import short_id
 from proctor.runner.launch import Launch, free_folder, launch, runs_folder
-from proctor.runner.session import Finished
 from proctor.tasks.discover import Candidate, Found, discover
 from proctor.tasks.harbor import read_task
 from proctor.tasks.task import Task
 
 _WANTED = {"oracle": "pass", "nop": "fail"}
+_WHO = {"oracle": "its own solution", "nop": "doing nothing"}
 _WRONG = {"oracle": Reason.TASK_SOLUTION_FAILS, "nop": Reason.TASK_NOP_PASSES}
 
 
@@ -29,7 +32,7 @@ class TaskVerdict:
     """What a path is, and whether it is a task that can be trusted.
 
     `grades` are of the runs that took place, by agent; `stopped` is the exit status of a run that did not end by
-    itself.
+    itself. `remarks` are about runs that ended as they should, and otherwise than by themselves.
     """
 
     path: Path
@@ -40,6 +43,7 @@ class TaskVerdict:
     grades: dict[str, str] = field(default_factory=dict)
     runs: tuple[Path, ...] = ()
     stopped: Exit | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def word(self) -> str:
@@ -65,6 +69,7 @@ class TaskVerdict:
             "notes": [*self.task.notes, *self.task.migrated] if self.task else [],
             "refusals": [refusal.as_record() for refusal in self.refusals],
             "grades": dict(self.grades),
+            "remarks": list(self.remarks),
             "runs": [str(run) for run in self.runs],
         }
 
@@ -104,6 +109,7 @@ def _check(
     refusals_found: list[Refusal] = []
     grades: dict[str, str] = {}
     runs: list[Path] = []
+    remarks: list[str] = []
     for agent in _WANTED:
         # what is checked is the content by its digest, committed or not: that is on the record as a waiver
         how = Launch(
@@ -123,33 +129,36 @@ def _check(
             continue
         if finished.exit not in (Exit.DONE, Exit.DOES_NOT_HOLD):
             return TaskVerdict(candidate.path, candidate.found, candidate.format, task, stopped=finished.exit)
-        final = _final(finished)
-        grades[agent] = final.grade
-        if final.grade != _WANTED[agent]:
-            refusals_found.append(_wrong(agent, final, finished))
+        (row,) = read_run(RunFolder(finished.run), validate=False).rows
+        grades[agent] = row.grade
+        if row.tries.exception is not None:
+            remarks.append(f"{_WHO[agent]} ended by {row.tries.exception}")
+        if row.grade != _WANTED[agent]:
+            refusals_found.append(_wrong(agent, row, finished.run))
     return TaskVerdict(
-        candidate.path, candidate.found, candidate.format, task, tuple(refusals_found), grades, tuple(runs)
+        candidate.path,
+        candidate.found,
+        candidate.format,
+        task,
+        tuple(refusals_found),
+        grades,
+        tuple(runs),
+        remarks=tuple(remarks),
     )
 
 
-def _final(finished: Finished) -> Final:
-    """The final of a run's only trial."""
-    finals = [
-        entry.body
-        for entry in read_entries(RunFolder(finished.run).journal_path, validate=False)
-        if entry.kind is Kind.TRIAL_FINAL
-    ]
-    (body,) = finals
-    return Final(None, body["grade"], body["reason"], body["reward"])
-
-
-def _wrong(agent: str, final: Final, finished: Finished) -> Refusal:
-    reason = Reason.TASK_CHECK_UNGRADED if final.grade == "ungraded" else _WRONG[agent]
-    who = "its own solution" if agent == "oracle" else "doing nothing"
+def _wrong(agent: str, row: Row, run: Path) -> Refusal:
+    reason = Reason.TASK_CHECK_UNGRADED if row.grade == GradeState.UNGRADED else _WRONG[agent]
+    said = f"{_WHO[agent]} ends {row.grade}" + (f" ({row.reason})" if row.reason else "")
+    printed = None if row.tries.folder is None else last_line(RunFolder(run), row.tries.folder, (VERIFIER_OUTPUT,))
+    if printed is not None:
+        said += f"; the last line that its tests printed: {printed[1]}"
+    look = shlex.join(["proctor", "logs", short_path(run), short_id([row], row)])
     return Refusal(
         reason,
-        f"{who} ends {final.grade}" + (f" ({final.reason})" if final.reason else ""),
-        path=str(finished.run),
-        observed={"grade": final.grade, "reason": final.reason, "reward": final.reward},
-        required=f"{who} ends {_WANTED[agent]}",
+        said,
+        path=str(run),
+        observed={"grade": row.grade, "reason": row.reason, "reward": row.reward},
+        required=f"{_WHO[agent]} ends {_WANTED[agent]}",
+        remedy=f"{reason.remedy} `{look}` prints what it wrote.",
     )

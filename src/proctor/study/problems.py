@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Iterable, Sequence
+from datetime import date, time
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -82,33 +84,42 @@ def _refusal(found: ErrorDetails, root: type[Table], within: Loc) -> Refusal:
         required = context.get("required")
         return Refusal(ours, f"`{path}` {context['message']}", path=path, observed=observed, required=required)
     reason = Reason.WRONG_TYPE if kind.endswith("_type") else Reason.INVALID_VALUE
-    return Refusal(
-        reason,
-        f"`{path}`: {_sentence(kind, found)}",
-        path=path,
-        observed=_shown(found["input"]),
-        required=context or None,
-    )
+    wanted = _wanted(kind, found)
+    message, observed = f"`{path}` must be {wanted}", _shown(found["input"])
+    return Refusal(reason, message, path=path, observed=observed, required=wanted)
 
 
 _TYPES = {
-    "bool_type": "must be true or false",
-    "dict_type": "must be a table",
-    "float_type": "must be a number",
-    "int_type": "must be a whole number",
-    "model_type": "must be a table",
-    "string_type": "must be a string",
-    "tuple_type": "must be a list",
+    "bool_type": "true or false",
+    "dict_type": "a table",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "model_type": "a table",
+    "string_type": "a string",
+    "tuple_type": "a list",
 }
 
 
-def _sentence(kind: str, found: ErrorDetails) -> str:
-    return _TYPES.get(kind) or found["msg"].replace("Input should be", "must be")
+def _wanted(kind: str, found: ErrorDetails) -> str:
+    if kind == "literal_error":
+        return str(found["ctx"]["expected"]).replace("'", '"')
+    return _TYPES.get(kind) or found["msg"].removeprefix("Input should be ")
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    text = _as_written(value)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _as_written(value: object) -> str:
+    """A value as a study file writes it."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{dotted((str(key),))} = {_as_written(held)}" for key, held in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_as_written, value)) + "]"
+    if isinstance(value, str | bool):
+        return json.dumps(value, ensure_ascii=False)
+    return value.isoformat() if isinstance(value, date | time) else str(value)
 
 
 def _keys_at(root: type[Table], loc: Sequence[str | int]) -> set[str]:
