@@ -13,7 +13,9 @@ from proctor.admission.facts import Request
 from proctor.admission.finish import listen_again
 from proctor.admission.gather import RUNS
 from proctor.core.exits import Exit
+from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.evidence.disk import NO_SPACE
 from proctor.evidence.keys import OperatorKey
 from proctor.evidence.lock import read_lock
 from proctor.evidence.runfolder import RunFolder
@@ -67,8 +69,9 @@ def requests(how: Launch) -> Iterator[Request]:
         yield _request(how, None, how.out or free_folder(runs_folder(Path.cwd()) / name))
         return
     assert how.study is not None
-    name, stages = _stages(how)
-    base = runs_folder(how.study if how.study.is_dir() else how.study.parent)
+    beside = how.study if how.study.is_dir() else how.study.parent
+    name, stages = _stages(how, how.study, beside)
+    base = runs_folder(beside)
     for stage in stages:
         if how.out is None:
             out = base / name / stage
@@ -83,11 +86,10 @@ def runs_folder(beside: Path) -> Path:
     return Path(said) if said else beside / RUNS
 
 
-def _stages(how: Launch) -> tuple[str, list[str]]:
-    assert how.study is not None
-    fallback = (how.study.resolve().parent.name or "study", [how.stage or "main"])
+def _stages(how: Launch, study: Path, beside: Path) -> tuple[str, list[str]]:
+    fallback = (beside.resolve().name or "study", [how.stage or "main"])
     try:
-        loaded = load_study(how.study)
+        loaded = load_study(study)
     except Refusal:
         return fallback
     if loaded.file is None:
@@ -96,11 +98,28 @@ def _stages(how: Launch) -> tuple[str, list[str]]:
 
 
 def free_folder(base: Path) -> Path:
-    """The first free numbered folder below `base`: a single task is tried again and again."""
+    """The first free numbered folder below `base`: a single task is tried again and again.
+
+    It is made here, empty, so that of several starts at once each gets its own.
+
+    Raises:
+        Refusal: OUT_UNUSABLE, DISK_FULL.
+    """
+    above = RunFolder(base)
+    above.create()
     number = 1
-    while (base / f"{number:03d}").exists():
-        number += 1
-    return base / f"{number:03d}"
+    while True:
+        folder = base / f"{number:03d}"
+        try:
+            above.disk.make_dir(folder)
+            above.disk.sync_dir(base)
+        except FileExistsError:
+            number += 1
+        except OSError as fault:
+            reason = Reason.DISK_FULL if fault.errno in NO_SPACE else Reason.OUT_UNUSABLE
+            raise Refusal(reason, f"no run folder can be made: {fault.strerror}", path=str(folder)) from fault
+        else:
+            return folder
 
 
 def _request(how: Launch, stage: str | None, out: Path) -> Request:
