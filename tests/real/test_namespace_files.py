@@ -54,6 +54,11 @@ async def test_a_folder_comes_back_as_it_was_put(bench: Bench, tmp_path: Path) -
             assert one.size == path.stat().st_size
             assert one.host_path.stat().st_mode & 0o100 == path.stat().st_mode & 0o100
     assert found[f"/work/tree/{undecodable}"].skipped == "name is no UTF-8"
+    assert found["/work/tree/empty"].skipped == "empty folder" and not (tmp_path / "got/work/tree/empty").exists()
+    assert {path for path, one in found.items() if one.skipped} == {
+        f"/work/tree/{name}" for name in ("link", "empty", undecodable)
+    }
+    assert await fetch(world, tmp_path / "got", "/work/tree/empty") == []  # nothing to bring is nothing dropped
     ended, _ = await bench.run(world, "", argv=("cat", f"/work/tree/{undecodable}"))
     assert ended.exit_code == 0
 

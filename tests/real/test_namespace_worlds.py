@@ -141,7 +141,7 @@ async def test_a_fork_bomb_ends_with_its_command(bench: Bench) -> None:
     world = await bench.start(limits=Limits(pids=64))
     bomb = "import os\nwhile True:\n  try: os.fork()\n  except OSError: pass"
     ended, _ = await bench.run(world, "", argv=("python3", "-c", bomb), deadline_sec=1.0)
-    assert ended.timed_out
+    assert ended.timed_out or ended.limit_hit == "pids"  # a watcher does not wait for the deadline
     assert await world.kill_all() == 0
     if world.facts["tier"] == Tier.PRIVILEGED.value:
         assert ended.limit_hit == "pids"

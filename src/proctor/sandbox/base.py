@@ -193,7 +193,8 @@ class Sandbox(Protocol):
     async def get(self, paths: Sequence[str], into: Path, *, cap_bytes: int, cap_files: int) -> list[Fetched]:
         """Bring files or folders out below `into`, at their path inside.
 
-        Skipped, and said: special files, links, names that are no UTF-8, paths of over 2,048 bytes.
+        Skipped, and said: special files, links, empty folders below a wanted one, names that are no UTF-8, paths of
+        over 2,048 bytes.
         """
         ...
 

@@ -90,7 +90,9 @@ def _send_one(
     if stat.S_ISDIR(info.st_mode):
         if depth >= _DEPTH_CAP:
             return "too deep", []
-        return None, list(_listed(path, budget.files))
+        below = list(_listed(path, budget.files))
+        # A wanted folder without content is brought out whole by bringing nothing.
+        return ("empty folder" if depth and not below else None), below
     if not stat.S_ISREG(info.st_mode):
         return "special file", []
     if info.st_size > budget.size:
