@@ -56,6 +56,7 @@ DOORS = LOOKS | {
     "proctor.evidence.runfolder.RunFolder.new_manifest": "the manifest, before any gate",
     "proctor.runner.control.ask": "a live run is asked on its own socket",
     "proctor.runner.control.socket_path": "a private folder for that socket",
+    "proctor.runner.launch.free_folder": "an empty run folder, so that two starts at once do not share one",
     "proctor.runner.rebuild.rebuild": "derived files, made anew from a run that was admitted",
     "proctor.runner.shell.open_shell": "a person's own shell in a world of a run that was admitted",
 }

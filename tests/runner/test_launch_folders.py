@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from launching import Place, check_run, manifests, refusals_of
 
 from fake_worlds import FakeKind, write_study
-from launching import Place, check_run, manifests, refusals_of
 from proctor.core.exits import Exit
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -46,16 +46,17 @@ def test_runs_stand_beside_the_study_by_its_name_and_stage(place: Place, study: 
 
 def test_runs_go_where_the_environment_says(place: Place, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROCTOR_RUNS", str(place.folder / "elsewhere"))
-    assert [out for _, out in outs(study=study)][0] == place.folder / "elsewhere/s/first"
-    (single,) = outs(task=study.parent / "tasks/t0", agent="nop")
-    assert single == (None, place.folder / "elsewhere/t0-nop/001")
+    assert outs(study=study, stage="first") == [("first", place.folder / "elsewhere/s/first")]
+    (end,) = place.launch(task=study.parent / "tasks/t0", agent="nop")
+    assert end.run == place.folder / "elsewhere/t0-nop/001"
 
 
 def test_a_named_folder_is_the_run_s_own_or_holds_one_for_each_stage(place: Place, study: Path) -> None:
     out = place.folder / "out"
     assert outs(study=study, out=out, stage="third") == [("third", out)]
     assert outs(study=study, out=out) == [(name, out / name) for name in ("first", "second", "third")]
-    assert outs(task=study.parent / "tasks/t0", out=out) == [(None, out)]
+    (end,) = place.launch(task=study.parent / "tasks/t0", agent="nop", out=place.folder / "own")
+    assert (end.exit, end.run) == (Exit.DONE, place.folder / "own")
 
 
 def test_a_task_tried_again_takes_the_next_number(place: Place, study: Path) -> None:

@@ -55,19 +55,20 @@ def launch(how: Launch, *, quiet: bool, say: Callable[[str], None]) -> list[Fini
     if made:
         say(f"made a signing key for you: {key.fingerprint} (see `proctor keys`)")
     finished = []
-    for request in requests(how):
+    for request in requests(how) if how.task is None else [_of_task(how, how.task)]:
         finished.append(_one(request, key, quiet))
         if finished[-1].exit not in (Exit.DONE, Exit.DOES_NOT_HOLD):
             break
     return finished
 
 
+def _of_task(how: Launch, task: Path) -> Request:
+    name = f"{task.resolve().name}-{how.agent or 'oracle'}"
+    return _request(how, None, how.out or free_folder(runs_folder(Path.cwd()) / name))
+
+
 def requests(how: Launch) -> Iterator[Request]:
-    """One request for each stage; a study that cannot be read gives one, so that the refusal has its record."""
-    if how.task is not None:
-        name = f"{how.task.resolve().name}-{how.agent or 'oracle'}"
-        yield _request(how, None, how.out or free_folder(runs_folder(Path.cwd()) / name))
-        return
+    """One request for each stage of a study; one that cannot be read gives one, so that the refusal has its record."""
     assert how.study is not None
     beside = how.study if how.study.is_dir() else how.study.parent
     name, stages = _stages(how, how.study, beside)
