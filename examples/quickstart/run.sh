@@ -5,7 +5,7 @@
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 sh "$root/requirements/venv.sh" run
-proctor() { "$root/.venv/bin/python" -m proctor "$@"; }
+proctor() { "$root/.venv/bin/proctor" "$@"; }
 
 number=1
 while [ -e "$root/runs/quickstart-$number" ]; do number=$((number + 1)); done
@@ -27,5 +27,7 @@ if [ "$checked" -ne 0 ]; then
 fi
 echo "The second program, which shares no code with the first, re-checked the evidence with your key:"
 printf '%s\n' "$report" | tail -n 1
-echo "To look closer: .venv/bin/proctor show runs/quickstart-$number"
+shown=$root/
+if [ "$(pwd -P)" = "$(cd "$root" && pwd -P)" ]; then shown=; fi
+echo "To look closer: ${shown}.venv/bin/proctor show ${shown}runs/quickstart-$number"
 exit "$status"
