@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 import os
 import shutil
 import signal
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from fake_worlds import Bench, bodies, check_record, entries, write_study
+from proctor.admission.finish import Stop
 from proctor.core.exits import Exit
 from proctor.core.reasons import Reason
 from proctor.evidence.fold import SUPERSEDED
 from proctor.evidence.kinds import Kind
+from proctor.report.progress import Progress
+from proctor.runner.lanes import Lanes
 from proctor.sandbox.base import Exec
 
 
@@ -124,3 +130,22 @@ def _interrupt_once() -> Callable[[Exec], None]:
         told.append(command)
 
     return on_exec
+
+
+async def test_a_pause_that_follows_at_once_holds_lanes_that_were_woken() -> None:
+    journal, stop = SimpleNamespace(append=_appended), Stop()
+    lanes = Lanes(*(SimpleNamespace(),) * 4, SimpleNamespace(journal=journal), Progress(io.StringIO()), 1)
+    await lanes.pause(True)
+    waiting = asyncio.create_task(lanes.may_start(stop))
+    await asyncio.sleep(0)
+    await lanes.pause(False)
+    await lanes.pause(True)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    await lanes.pause(False)
+    assert await waiting is True
+
+
+async def _appended(*_: object) -> int:
+    return 0

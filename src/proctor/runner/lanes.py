@@ -124,7 +124,7 @@ class Lanes:
         await self._tools.journal.append(Kind.RUN_DRAINING, {"cause": cause})
 
     async def _lane(self, work: Iterator[tuple[Block, Trial]], stop: Stop) -> None:
-        while await self._may_start(stop):
+        while await self.may_start(stop):
             block, trial = next(work, (None, None))
             if block is None or trial is None:
                 return
@@ -135,8 +135,10 @@ class Lanes:
             if final is not None:
                 await finish(self._final(block, trial, final))
 
-    async def _may_start(self, stop: Stop) -> bool:
-        if not self._going.is_set():
+    async def may_start(self, stop: Stop) -> bool:
+        """Wait while paused; False once the run drains."""
+        # looked at again after waking: a pause may have followed at once, and a lane that waits holds no trial
+        while not self._going.is_set() and not stop.draining.is_set():
             waits = [asyncio.ensure_future(event.wait()) for event in (self._going, stop.draining)]
             try:
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -155,7 +157,7 @@ class Lanes:
             spent = history.last is Outcome.INFRASTRUCTURE and history.replaced >= self._replacements
             if spent:
                 return final_of(history, None)
-            if not await self._may_start(stop):
+            if not await self.may_start(stop):
                 return None
             result = await self._attempt(trial, history)
             if result.exception in ENDS_THE_RUN:

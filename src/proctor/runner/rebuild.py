@@ -93,8 +93,11 @@ def _attempt(run: RunFolder, opened: dict[str, _Open], kind: Kind, entry: Entry)
         return
     if kind is Kind.ATTEMPT_FILES:
         # what a full disk cut short was never whole
-        whole = (file for file in body["files"] if file["role"] != "partial")
-        attempt.named.update((file["path"], file["sha256"]) for file in whole)
+        for file in body["files"]:
+            if file["role"] == "partial":
+                attempt.named.pop(file["path"], None)
+            else:
+                attempt.named[file["path"]] = file["sha256"]
     if kind is not Kind.ATTEMPT_ENDED:
         # the writer hands blobs to the journal beside the body, and makes attempt.json of the body alone
         own = {name: value for name, value in body.items() if name not in BLOB_FIELDS[kind]}
