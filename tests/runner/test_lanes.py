@@ -137,11 +137,10 @@ async def test_a_pause_that_follows_at_once_holds_lanes_that_were_woken() -> Non
     lanes = Lanes(*(SimpleNamespace(),) * 4, SimpleNamespace(journal=journal), Progress(io.StringIO()), 1)
     await lanes.pause(True)
     waiting = asyncio.create_task(lanes.may_start(stop))
-    await asyncio.sleep(0)
+    await settled()
     await lanes.pause(False)
     await lanes.pause(True)
-    for _ in range(20):
-        await asyncio.sleep(0)
+    await settled()
     assert not waiting.done()
     await lanes.pause(False)
     assert await waiting is True
@@ -149,3 +148,8 @@ async def test_a_pause_that_follows_at_once_holds_lanes_that_were_woken() -> Non
 
 async def _appended(*_: object) -> int:
     return 0
+
+
+async def settled() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
