@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from proctor.admission.facts import FolderFacts, Request
+from proctor.admission.facts import Facts, FolderFacts, Request
 from proctor.admission.gather import Gathered, gather
 from proctor.admission.guards import REGISTRY
 from proctor.admission.ready import Ready
@@ -89,7 +89,11 @@ async def admit(request: Request, key: OperatorKey, *, control: str) -> Admissio
     lock, locked = _lock(run, control)
     try:
         head = _head(request)
-        manifest = run.new_manifest(head)
+        # whoever does not hold the lock, or comes too late, says no from its first byte on: the holder may bind what
+        # it finds pending, and a death before the verdict must not leave doubt in a run that is sound
+        known = FolderFacts(admitted=run.is_admitted(), locked=locked)
+        early = _judge(request, Gathered(Facts(request, known), {}), head)
+        manifest = run.new_manifest(early.manifest if early.refusals else head)
         facts, frozen, past = await asyncio.to_thread(_look, run, resuming, locked)
         if resuming and past is not None:
             request = request.resumed(_first_request(run, past))
