@@ -38,6 +38,16 @@ def test_a_row_for_each_planned_trial(proctor, run: Path) -> None:
     assert rows["beta", "skilled"]["exception"] == "agent_timeout" and rows["beta", "skilled"]["grade"] == "pass"
 
 
+def test_a_csv_writes_what_json_writes(proctor, run: Path) -> None:
+    (first, *_) = csv.DictReader(io.StringIO(proctor("results", run, "--csv").out))
+    told = json.loads(proctor("results", run, "--jsonl").out.splitlines()[0])
+    wanted = {
+        name: "" if value is None else value if isinstance(value, str) else json.dumps(value)
+        for name, value in told.items()
+    }
+    assert first == wanted and first["final"] == "true" and first["model"] == ""
+
+
 def test_all_forms_say_the_same(proctor, run: Path) -> None:
     lines = [json.loads(line) for line in proctor("results", run, "--jsonl").out.splitlines()]
     told = proctor("results", run, "--json").json()
@@ -81,6 +91,15 @@ def test_a_changed_line_refuses_and_names_itself(proctor, run: Path) -> None:
     said = proctor("results", run)
     assert said.status == 3 and "evidence_damaged" in said.err
     assert f"journal.jsonl:{at + 2}" in said.err
+
+
+@pytest.mark.parametrize("command", ["results", "show", "status", "logs"])
+def test_a_whole_last_line_that_is_garbage_names_the_command_that_still_works(proctor, run: Path, command: str) -> None:
+    with (run / "journal.jsonl").open("ab") as journal:
+        journal.write(b"garbage\n")
+    said = proctor(command, run)
+    assert said.status == 3 and "evidence_damaged" in said.err and "`proctor verify` still says" in said.err
+    assert proctor("verify", run).status == 1
 
 
 def test_another_design_refuses(proctor, run: Path) -> None:

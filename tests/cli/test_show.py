@@ -41,6 +41,17 @@ def test_a_name_of_several_trials_lists_them(proctor, run: Path) -> None:
     assert said.status == 2 and "no trial 'gamma'" in said.err and "beta · plain · 1" in said.err
 
 
+async def test_the_end_of_a_task_s_name_is_enough(proctor, tmp_path: Path) -> None:
+    await make_run(tmp_path / "run", design(("mine/sort", "yours/sort", "mine/fast/count")))
+    wanted = trial_id("mine/fast/count", None, "plain", 1)
+    for way in ("count/plain/1", "fast/count/plain", "count · plain · 1", "mine/fast/count/plain"):
+        assert proctor("show", tmp_path / "run", way, "--json").json()["trial"] == wanted, way
+    said = proctor("show", tmp_path / "run", "sort/plain/1")
+    assert said.status == 2 and "mine/sort · plain · 1" in said.err and "yours/sort · plain · 1" in said.err
+    assert "means 2 trials" in said.err
+    assert proctor("show", tmp_path / "run", "ort/plain/1").status == 2, "a part of a name is none of its parts"
+
+
 def test_a_trial_with_all_its_attempts(proctor, run: Path) -> None:
     said = proctor("show", run, "alpha/plain")
     assert said.status == 0
@@ -49,6 +60,7 @@ def test_a_trial_with_all_its_attempts(proctor, run: Path) -> None:
     assert "which infrastructure ended" in second
     for fact in ("command, version 7, deadline 60 s", "exit code 0 after 2.00 s", "isolated", "reward 0.5"):
         assert fact in second
+    assert "gateway" not in second and "not isolated" not in second, "what a world does not say is left out"
     for fact in ("512.0 MiB", "cgroup memory.max", "a::b[1 + 1]", "verifier/ctrf.json", "start 0.50 s · agent 2.00 s"):
         assert fact in second
     told = proctor("show", run, "alpha/plain", "--json").json()

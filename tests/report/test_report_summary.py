@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from journal_parts import KEY
+from proctor.core.ids import trial_id
 from proctor.core.reasons import Reason
+from proctor.report.claims import claims_record
 from proctor.report.summary import ending, print_end
+from proctor.study.design import HypothesisDesign
 from run_parts import Story, Try, design, make_run
 
 LOST = Try(outcome="infrastructure", exception="sandbox_lost")
@@ -131,3 +135,57 @@ async def test_models_have_rows_of_their_own(tmp_path: Path, capsys: pytest.Capt
 )
 def test_how_a_process_of_a_run_ended(status: int, reason: Reason | None, message: str | None, line: str) -> None:
     assert ending(status, reason, message) == f"{line} (exit status {status})"
+
+
+async def test_each_way_in_which_attempts_ended_has_one_to_look_at(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = b"warming up\npython3: can't open file '/opt/agent.py'\n\n"
+    broken = Try(reward="0", exception="agent_error", agent_output=missing)
+    endless = Try(reward="0", exception="agent_killed", agent_output=b"\x1b[2J" + b"x" * 500)
+    started = Try(outcome="infrastructure", exception="sandbox_start_failed", message="no\nroom", agent_output=b"")
+    cut = Try(outcome="interrupted", exception="interrupted")
+    tries = {("a", "only"): (broken,), ("b", "only"): (broken,), ("c", "only"): (endless,)}
+    tries |= {("d", "only"): (started, started), ("e", "only"): (cut, Try())}
+    monkeypatch.chdir(tmp_path)
+    await make_run(tmp_path / "run", design("abcde", ("only",)), Story(tries=tries), end=1)
+    print_end(tmp_path / "run", 1, None, None)
+    lines = capsys.readouterr().out.splitlines()
+    (at,) = [number for number, line in enumerate(lines) if line.startswith("agent_error, for example")]
+    first = lines[at].removeprefix("agent_error, for example ")[0]
+    assert first in "ab"
+    assert lines[at + 1] == "  last of agent/stdout.txt: python3: can't open file '/opt/agent.py'"
+    assert lines[at + 2] == f"  proctor logs run {trial_id(first, None, 'only', 1)[:8]}"
+    assert not any(line.startswith("interrupted,") for line in lines)
+    at = lines.index("agent_killed, for example c · only · 1:")
+    assert lines[at + 1].endswith("x …") and "\x1b" not in lines[at + 1]
+    assert len(lines[at + 1].partition(": ")[2]) == 120
+    at = lines.index("sandbox_start_failed, for example d · only · 1:")
+    assert lines[at + 1 : at + 3] == ["  no\\nroom", f"  proctor show run {trial_id('d', None, 'only', 1)[:8]}"]
+
+
+async def test_output_that_leads_out_of_the_run_is_no_example(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "secret").write_text("secret")
+    await make_run(tmp_path / "run", design(("a",), ("only",)), Story((Try(exception="agent_error"),)))
+    output = next((tmp_path / "run").rglob("stdout.txt"))
+    output.unlink()
+    output.symlink_to(tmp_path / "secret")
+    print_end(tmp_path / "run", 0, None, None)
+    assert "secret" not in capsys.readouterr().out
+
+
+async def test_hypotheses_are_named_and_not_tested(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    claim = HypothesisDesign("H1", "solved", ("skilled", "plain"), "mcnemar", "greater", 0.05)
+    await make_run(tmp_path / "run", replace(design(), hypotheses=(claim,)))
+    print_end(tmp_path / "run", 0, None, None)
+    out = capsys.readouterr().out
+    (line,) = [line for line in out.splitlines() if line.startswith("H1 ")]
+    assert line.split() == ["H1", "skilled", "|", "plain", "solved", "mcnemar", "greater", "0.05"]
+    assert "Preregistered" in out and "not computed" in out
+    (record,) = claims_record(replace(design(), hypotheses=(claim,)))
+    assert record["result"] == {"available": False, "reason": "not_in_this_version"}
+    await make_run(tmp_path / "other")
+    print_end(tmp_path / "other", 0, None, None)
+    assert "hypothesis" not in capsys.readouterr().out

@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.report.text import amount, safe, safe_output, seconds, table, width
+from proctor.report.text import (
+    amount,
+    command,
+    count,
+    field,
+    moment,
+    plain,
+    program,
+    safe,
+    safe_output,
+    seconds,
+    table,
+    typable,
+    width,
+)
 
 any_text = st.text(st.characters(codec=None, exclude_categories=()))
 
@@ -61,3 +77,109 @@ def test_durations(ns: int | None, shown: str | None) -> None:
 @pytest.mark.parametrize(("size", "shown"), [(0, "0 bytes"), (1536, "1.5 KiB"), (2**50, "1024.0 TiB")])
 def test_amounts(size: int, shown: str) -> None:
     assert amount(size) == shown
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proctor.report.text.screen", lambda: 40)
+
+
+ROWS = [["pass", "one/task", "a reason in many words, too many for a line"], ["fail", "other", None]]
+
+
+@pytest.mark.usefixtures("terminal")
+def test_on_a_terminal_cells_go_on_below_themselves() -> None:
+    assert table(["grade", "task", "why"], ROWS) == [
+        "grade  task      why",
+        "pass   one/task  a reason in many words,",
+        "                 too many for a line",
+        "fail   other     -",
+    ]
+
+
+@pytest.mark.usefixtures("terminal")
+@given(st.lists(st.lists(st.text(st.sampled_from("ab漢 "), max_size=60), min_size=3, max_size=3), max_size=4))
+def test_no_word_is_broken_and_none_is_lost(rows: list[list[str]]) -> None:
+    lines = table(["x", "y", "z"], rows)
+    words = [word for row in rows for cell in row for word in cell.split()]
+    assert sorted(" ".join(lines[1:]).split()) == sorted(words)
+    longest = max([8, *map(width, words)])
+    assert all(width(line) <= max(40, 3 * longest + 4) for line in lines)
+
+
+def test_elsewhere_a_row_is_a_line() -> None:
+    assert len(table(["grade", "task", "why"], ROWS)) == 3
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_field_goes_on_below_itself() -> None:
+    lines = field("outcome", "completed, after a while and many words")
+    assert lines == ["outcome    completed, after a while and", "           many words"]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (True, "true"),
+        ({"grade": "fail", "reason": None, "reward": 0}, "grade: fail; reward: 0"),
+        (["a", 2, None], "a, 2, none"),
+        ([], "none"),
+        ("2", "2"),
+        ({"paths": ["x", "y"]}, "paths: x, y"),
+    ],
+)
+def test_values_in_words(value: object, shown: str) -> None:
+    assert plain(value) == shown
+
+
+def test_plurals() -> None:
+    assert [count(number, "trial") for number in (0, 1, 2)] == ["0 trials", "1 trial", "2 trials"]
+    assert count(2, "entry", "entries") == "2 entries"
+
+
+def test_moments_are_told_to_the_second() -> None:
+    assert moment("2026-11-30T01:47:37.981044Z") == "2026-11-30T01:47:37Z"
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program `proctor` in a folder that is not on PATH; the current folder is above it."""
+    folder = tmp_path / "my venv/bin"
+    folder.mkdir(parents=True)
+    (folder / "proctor").write_text("#!/bin/sh\n")
+    (folder / "proctor").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
+    return folder / "proctor"
+
+
+def test_a_command_that_is_not_on_path_is_named_by_its_path(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [str(installed), "run"])
+    assert command("proctor", "verify", "a run") == "'my venv/bin/proctor' verify 'a run'"
+    assert typable("See `proctor logs RUN`, of proctor.") == "See `'my venv/bin/proctor' logs RUN`, of proctor."
+    monkeypatch.chdir(installed.parent)
+    assert program() == "./proctor"
+
+
+def test_a_command_on_path_is_named_as_such(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [str(installed), "run"])
+    monkeypatch.setenv("PATH", str(installed.parent))
+    assert program() == "proctor"
+
+
+def test_another_command_of_that_name_on_path_is_not_meant(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "nowhere").mkdir()
+    (tmp_path / "nowhere/proctor").write_text("#!/bin/sh\n")
+    (tmp_path / "nowhere/proctor").chmod(0o755)
+    monkeypatch.setattr(sys, "argv", [str(installed), "run"])
+    assert program() == "'my venv/bin/proctor'"
+
+
+def test_a_module_is_named_with_its_python(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/src/proctor/__main__.py", "run"])
+    monkeypatch.setattr(sys, "executable", str(installed.with_name("python3")))
+    assert program() == "'my venv/bin/python3' -m proctor"
+    monkeypatch.setenv("PATH", str(installed.parent))
+    assert program() == "proctor"

@@ -171,6 +171,26 @@ def test_one_fault_one_refusal(case: str, study: Callable[[str], LoadedStudy]) -
     encode(loaded.refusals[0].as_record())
 
 
+SEEN = {
+    "a boolean": ("draw", "seed = true", "true", "a whole number"),
+    "a text": ("draw", 'seed = "2"', '"2"', "a whole number"),
+    "a word": ("sandbox", 'network = "open"', '"open"', '"none", "gateway-only", "allowlist" or "public"'),
+    "a number": ("stages.main", "epochs = 0", "0", "greater than or equal to 1"),
+    "a date": ("draw", "seed = 2026-11-30", "2026-11-30", "a whole number"),
+    "a moment": ("draw", "seed = 2026-11-30T01:02:03Z", "2026-11-30T01:02:03+00:00", "a whole number"),
+    "a list": ("draw", "seed = [true, 'é', 1.5]", '[true, "é", 1.5]', "a whole number"),
+    "a table": ("draw", "seed = { a = false, 'b c' = inf }", '{a = false, "b c" = inf}', "a whole number"),
+}
+
+
+@pytest.mark.parametrize("case", SEEN)
+def test_values_are_told_as_the_file_writes_them(case: str, study: Callable[[str], LoadedStudy]) -> None:
+    table, line, observed, required = SEEN[case]
+    (refusal,) = study(with_lines(table, line)).refusals
+    assert (refusal.observed, refusal.required) == (observed, required)
+    assert refusal.message.endswith(f"must be {required}")
+
+
 LATER_BUT_BAD = {
     "money as number": (
         "stages.main.budget",

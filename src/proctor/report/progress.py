@@ -10,6 +10,7 @@ from typing import Any, TextIO, cast
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
+from rich.table import Table
 from rich.text import Text
 
 from proctor.report.text import count, safe
@@ -170,10 +171,9 @@ class Progress:
     def _panel(self) -> Group:
         tally = self.tally
         room = max(1, self._console.width - 1)
-        rows: list[ProgressBar | Text] = [
-            ProgressBar(total=max(1, tally.planned), completed=tally.done, width=min(_BAR, room)),
-            _line(tally.line(), room),
-        ]
+        bar = Table.grid()  # a bar alone ends no line
+        bar.add_row(ProgressBar(total=max(1, tally.planned), completed=tally.done, width=min(_BAR, room)))
+        rows: list[Table | Text] = [bar, _line(tally.line(), room)]
         rows += [
             _line(f"  {phase:12} {safe(label)}", room, "dim") for label, phase in list(tally.in_flight.items())[:SHOWN]
         ]

@@ -101,7 +101,7 @@ _TYPES = {
 
 
 def _wanted(kind: str, found: ErrorDetails) -> str:
-    if kind == "literal_error":
+    if kind in ("enum", "literal_error"):
         return str(found["ctx"]["expected"]).replace("'", '"')
     return _TYPES.get(kind) or found["msg"].removeprefix("Input should be ")
 
