@@ -31,9 +31,15 @@ mount -t tmpfs -o noexec,mode=1777 tmpfs /dev/shm
 if [ -d "/run/user/$2" ]; then mount -t tmpfs -o noexec,mode=0700,uid="$2" tmpfs "/run/user/$2"; fi
 chmod 1777 "$TMPDIR"
 user=$2
-shift 2
-exec setpriv --reuid "$user" --regid "$user" --clear-groups -- "$@"
+caps=$3
+shift 3
+exec setpriv --reuid "$user" --regid "$user" --clear-groups --bounding-set "$caps" -- "$@"
 """
+# what root in a container usually keeps, which is no power over mounts
+_CAPABILITIES = (
+    "chown dac_override fowner fsetid kill setgid setuid setpcap net_bind_service net_raw sys_chroot mknod"
+    " audit_write setfcap"
+)
 
 
 def python_for(uid: int) -> str:
@@ -68,7 +74,9 @@ def run_again(names: Sequence[str], uid: int, *options: str, container: bool = F
         os.chown(folder, uid, uid)
         become = ["setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups", "--"]
         if container:
-            become = ["unshare", "--mount", "--propagation", "private", "sh", "-c", CONTAINER, "sh", uppers, str(uid)]
+            caps = ",".join(["-all", *(f"+{name}" for name in _CAPABILITIES.split())])
+            become = ["unshare", "--mount", "--propagation", "private", "sh", "-c", CONTAINER]
+            become += ["sh", uppers, str(uid), caps]
         done = subprocess.run(
             [*become, *command],
             cwd=HERE.parent.parent,

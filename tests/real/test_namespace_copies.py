@@ -102,3 +102,22 @@ async def test_forbidden_user_namespaces_are_a_typed_refusal_with_its_fix(tmp_pa
     assert not available
     assert [refusal["reason"] for refusal in refusals] == ["user_namespaces_forbidden"]
     assert "user.max_user_namespaces" in refusals[0]["remedy"]
+
+
+async def test_a_covered_proc_is_a_typed_refusal_with_its_fix(tmp_path: Path) -> None:
+    script = tmp_path / "covered.py"
+    script.write_text(FORBIDDEN)
+    # other whole /proc mounts on the machine, such as a chroot's, would do as well
+    uncover = 'for p in $(awk \'$3 == "proc" && $2 != "/proc" {print $2}\' /proc/mounts); do umount -l $p; done; '
+    command = f"{uncover} mount -t tmpfs tmpfs /proc/driver && exec {sys.executable} {script}"
+    process = await asyncio.create_subprocess_exec(
+        *("unshare", "--mount", "--propagation", "private", "sh", "-c", command),
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    said, _ = await process.communicate()
+    assert process.returncode == 0
+    available, refusals = json.loads(said)
+    assert not available
+    assert [refusal["reason"] for refusal in refusals] == ["sandbox_unavailable"]
+    assert "systempaths" in refusals[0]["remedy"] and len(refusals[0]["observed"]) == 3

@@ -18,6 +18,13 @@ from proctor.sandbox.namespace.layers import Files
 from proctor.sandbox.namespace.probe import Found, look
 from proctor.sandbox.namespace.store import Store
 
+# folders that the kernel has for mounts
+_HARMLESS = ("/proc/sys/fs/binfmt_misc", "/proc/fs/nfsd")
+_UNCOVER = (
+    "Parts of /proc are covered, as in a container: start that with a whole /proc (docker run:"
+    " --security-opt systempaths=unconfined). Or use another sandbox."
+)
+
 
 class Grounds:
     """The grounds of one process."""
@@ -50,7 +57,10 @@ class Grounds:
         with self._lock:
             if device not in self._files:
                 self._files[device] = self._best(scratch, found, deadline_sec)
-            return self._ground(self._files[device], found.tier)
+            try:
+                return self._ground(self._files[device], found.tier)
+            except OSError as fault:
+                raise Refusal(Reason.SANDBOX_UNAVAILABLE, "no folder takes layers now", observed=str(fault)) from fault
 
     def _tried(self, found: Found, deadline_sec: float) -> Found:
         with tempfile.TemporaryDirectory(prefix="s") as folder:
@@ -72,7 +82,14 @@ class Grounds:
             if fault is None:
                 return files
             faults.append(f"{files.value}: {fault}")
-        raise Refusal(Reason.SANDBOX_UNAVAILABLE, "a sandbox could not be started", observed=faults)
+        raise Refusal(
+            Reason.SANDBOX_UNAVAILABLE,
+            "a sandbox could not be started",
+            observed=faults,
+            remedy=_UNCOVER
+            if proc_is_covered(Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape"))
+            else None,
+        )
 
     def _ground(self, files: Files, tier: Tier) -> Ground:
         """Raises OSError or Refusal where it cannot be had."""
@@ -89,7 +106,12 @@ class Grounds:
             if isinstance(found, Bases):
                 self._bases = found
             else:
-                self._bases = Bases(_new(self._stored(tier).folder / "bases"))
+                try:
+                    self._bases = Bases(_new(self._stored(tier).folder / "bases"))
+                except OSError as fault:
+                    raise OSError(
+                        f"no folder takes base layers ({'; '.join(found)}), nor does memory: {fault}"
+                    ) from fault
                 self._bases_in_store = True
         return self._bases
 
@@ -105,6 +127,12 @@ class Grounds:
         if self._launcher is None or not self._launcher.alive:
             self._launcher = launch()
         return self._launcher
+
+
+def proc_is_covered(mount_table: str) -> bool:
+    """Whether something is mounted over a part of /proc: no other user namespace may mount one of its own then."""
+    places = [line.split()[4] for line in mount_table.splitlines()]
+    return any(place.startswith("/proc/") and place not in _HARMLESS for place in places)
 
 
 def _notes(ground: Ground) -> list[str]:
