@@ -25,7 +25,7 @@ set -e
 for place in "$TMPDIR" /var/tmp; do
     work=$(mktemp -d -p "$1")
     mkdir "$work/u" "$work/w"
-    mount -t overlay overlay -o "lowerdir=$place,upperdir=$work/u,workdir=$work/w" "$place"
+    mount -t overlay overlay -o "lowerdir=$place,upperdir=$work/u,workdir=$work/w" "$place" || exit 77
 done
 mount -t tmpfs -o noexec,mode=1777 tmpfs /dev/shm
 if [ -d "/run/user/$2" ]; then mount -t tmpfs -o noexec,mode=0700,uid="$2" tmpfs "/run/user/$2"; fi
@@ -92,6 +92,8 @@ def run_again(names: Sequence[str], uid: int, *options: str, container: bool = F
             timeout=600,
             check=False,
         )
+        if done.returncode == 77:
+            pytest.skip(f"no overlay can be mounted here: {done.stderr.strip()}")
         assert done.returncode == 0 and " passed" in done.stdout, done.stdout[-6000:] + done.stderr[-2000:]
         # What the tests made may need more patience than the end of the folder's own block has.
         shutil.rmtree(folder, ignore_errors=True)

@@ -86,9 +86,7 @@ class Grounds:
             Reason.SANDBOX_UNAVAILABLE,
             "a sandbox could not be started",
             observed=faults,
-            remedy=_UNCOVER
-            if proc_is_covered(Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape"))
-            else None,
+            remedy=_UNCOVER if _proc_is_covered() else None,
         )
 
     def _ground(self, files: Files, tier: Tier) -> Ground:
@@ -129,9 +127,10 @@ class Grounds:
         return self._launcher
 
 
-def proc_is_covered(mount_table: str) -> bool:
+def _proc_is_covered() -> bool:
     """Whether something is mounted over a part of /proc: no other user namespace may mount one of its own then."""
-    places = [line.split()[4] for line in mount_table.splitlines()]
+    table = Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape")
+    places = [line.split()[4] for line in table.splitlines()]
     return any(place.startswith("/proc/") and place not in _HARMLESS for place in places)
 
 
