@@ -60,15 +60,24 @@ class Request:
         }
 
     def _relative(self, path: Path | None) -> str | None:
-        return None if path is None else Path(os.path.relpath(path.absolute(), self.out.absolute())).as_posix()
+        if path is None:
+            return None
+        # the folder's own place and not a link's: whoever comes by another way finds the same; what a last link
+        # means is left to it
+        whole = path.absolute()
+        placed = os.path.join(os.path.realpath(whole.parent), whole.name)
+        return Path(os.path.relpath(placed, os.path.realpath(self.out))).as_posix()
+
+    def _placed(self, recorded: Any) -> Path | None:
+        """The path that `_relative` recorded."""
+        return None if recorded is None else Path(os.path.normpath(Path(os.path.realpath(self.out), str(recorded))))
 
     def resumed(self, record: Mapping[str, Any]) -> Request:
         """This invocation with the selection that an earlier one of the same run declared."""
-        named = {key: None if record.get(key) is None else self.out / str(record[key]) for key in ("study", "task")}
         return replace(
             self,
-            study=self.study or named["study"],
-            task=None if self.study else named["task"],
+            study=self.study or self._placed(record.get("study")),
+            task=None if self.study else self._placed(record.get("task")),
             agent=record.get("agent"),
             stage=record.get("stage"),
             limit=record.get("limit"),

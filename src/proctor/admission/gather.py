@@ -101,7 +101,7 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
         agents = _agents(design, loaded.folder, found)
         selected = {task.name: tasks[task.name] for task in design.tasks}
         plans = _plans(design, selected, loaded.folder, available, found) if available.available else {}
-        ready = Ready(design, loaded.folder.absolute(), selected, plans, agents, _hidden(request, loaded), request.keep)
+        ready = Ready(design, loaded.folder.resolve(), selected, plans, agents, _hidden(request, loaded), request.keep)
         if len(plans) == len(selected) * len(design.arms):
             probes["tasks"] = ready.tasks_record()
             probes["notices"] = notices(ready, available)
@@ -173,7 +173,7 @@ def _may_be_meant(name: str, table: TasksTable) -> bool:
 def _freeze(
     loaded: LoadedStudy, stage: str, tasks: Mapping[str, Task], request: Request, found: _Found
 ) -> Design | None:
-    base = loaded.folder.absolute()
+    base = loaded.folder.resolve()  # as the paths of tasks are: a link to the study changes no design
     frozen = [
         FrozenTask(task.name, task.digest, task.format, Path(os.path.relpath(task.path, base)).as_posix())
         for task in tasks.values()
