@@ -69,7 +69,7 @@ def test_by_any_path(place: Place, study: Path, way: Way, of: str, monkeypatch: 
     words = what.get(of, {"task": study.parent / "tasks/t0", "agent": "nop"})
     run = place.folder / "runs/of/it"
     (prepared,) = place.launch(**words, out=run, prepare_only=True)
-    assert prepared.exit is Exit.STOPPED
+    assert prepared.totals is not None and prepared.totals["finals"] == 0
     end = place.resume(way(run, place, monkeypatch))
     assert (end.exit, end.refusals) == (Exit.DONE, ())
     check_run(run)
@@ -89,7 +89,7 @@ def test_a_run_that_began_through_a_link(
         link.symlink_to(place.folder / "runs", target_is_directory=True)
         words, run = {"study": study}, link / "run"
     (prepared,) = place.launch(**words, out=run, prepare_only=True)
-    assert prepared.exit is Exit.STOPPED
+    assert prepared.totals is not None and prepared.totals["finals"] == 0
     monkeypatch.chdir("/")
     end = place.resume(run.resolve())
     assert (end.exit, end.refusals) == (Exit.DONE, ())
@@ -101,7 +101,7 @@ def test_a_study_named_relatively_is_found_from_elsewhere(
 ) -> None:
     monkeypatch.chdir(study.parent)
     (prepared,) = place.launch(study=Path("study.toml"), prepare_only=True)
-    assert (prepared.exit, prepared.run) == (Exit.STOPPED, Path("runs/s/main"))
+    assert (prepared.refusals, prepared.run) == ((), Path("runs/s/main"))
     monkeypatch.chdir("/")
     end = place.resume(study.parent / "runs/s/main")
     assert (end.exit, end.refusals) == (Exit.DONE, ())

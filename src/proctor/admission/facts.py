@@ -65,7 +65,7 @@ class Request:
         # the folder's own place and not a link's: whoever comes by another way finds the same; what a last link
         # means is left to it
         whole = path.absolute()
-        placed = os.path.join(os.path.realpath(whole.parent), whole.name)
+        placed = Path(os.path.realpath(whole.parent), whole.name)
         return Path(os.path.relpath(placed, os.path.realpath(self.out))).as_posix()
 
     def _placed(self, recorded: Any) -> Path | None:
