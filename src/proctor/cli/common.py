@@ -12,7 +12,7 @@ import click
 
 from proctor.cli.completing import run_folders
 from proctor.core.refusal import Refusal
-from proctor.report.text import plain, safe, typable
+from proctor.report.text import field, plain, safe, typable
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 run_argument = click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
@@ -24,11 +24,14 @@ def print_refusals(refusals: Sequence[Refusal]) -> None:
         where = f"  [{safe(refusal.path)}]" if refusal.path else ""
         click.secho(f"refused: {refusal.reason.id}", fg="red", bold=True, err=True, nl=False)
         click.echo(where, err=True)
-        click.echo(f"  {safe(refusal.message)}", err=True)
+        lines = field("  ", safe(refusal.message), 2)
         if refusal.observed is not None:
-            click.echo(f"  seen:    {_short(refusal.observed)}", err=True)
+            lines += field("  seen:", _short(refusal.observed))
         if refusal.required is not None:
-            click.echo(f"  needed:  {_short(refusal.required)}", err=True)
+            lines += field("  needed:", _short(refusal.required))
+        for line in lines:
+            click.echo(line, err=True)
+        # in one line: it may hold a command
         click.echo(f"  do:      {safe(typable(refusal.remedy))}", err=True)
         if refusal.waivable:
             click.echo(f"  or:      --waive {refusal.reason.id} (recorded)", err=True)

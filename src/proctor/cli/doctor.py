@@ -34,8 +34,9 @@ def doctor(as_json: bool) -> int:
             mark, colour = _MARK[each.ok]
             first, *more = field(f"{mark:7}  {each.name}", safe(each.seen), columns)
             click.echo(click.style(mark, fg=colour) + first[len(mark) :])
-            remedy = [] if each.remedy is None else field("", f"-> {safe(typable(each.remedy))}", columns)
-            for line in [*more, *remedy]:
+            for line in more:
                 click.echo(line)
+            if each.remedy is not None:
+                click.echo(f"{'':{columns}}-> {safe(typable(each.remedy))}")
     ready = any(each.name == "sandbox" and each.ok for each in looks)
     return int(Exit.DONE if ready else Exit.DOES_NOT_HOLD)

@@ -53,8 +53,9 @@ def check(
 def list_(paths: tuple[Path, ...], as_json: bool) -> int:
     """List the tasks at PATHS: name, format, digest. Nothing is run."""
     from proctor.core.exits import Exit
+    from proctor.core.reasons import Reason
     from proctor.core.refusal import Refusal
-    from proctor.report.text import safe
+    from proctor.report.text import table
     from proctor.runner.selfcheck import TaskVerdict
     from proctor.tasks.discover import Found, discover
     from proctor.tasks.harbor import read_task
@@ -72,13 +73,20 @@ def list_(paths: tuple[Path, ...], as_json: bool) -> int:
     if as_json:
         print_json([verdict.as_record() for verdict in verdicts])
     else:
-        for verdict in verdicts:
-            name = verdict.task.name if verdict.task else "-"
-            digest = verdict.task.digest[:16] if verdict.task else "-"
-            why = f"  {verdict.refusals[0].message}" if verdict.refusals else ""
-            what = verdict.format or verdict.found.value
-            click.echo(f"{safe(name):32} {what:26} {digest:16}  {safe(str(verdict.path))}{safe(why)}")
+        for line in table(["name", "is", "digest", "path"], [_listed(verdict) for verdict in verdicts]):
+            click.echo(line)
+        said = [refusal for verdict in verdicts for refusal in verdict.refusals]
+        print_refusals([refusal for refusal in said if refusal.reason is not Reason.TASK_FORMAT_LATER])
     return int(Exit.REFUSED if any(verdict.refusals for verdict in verdicts) else Exit.DONE)
+
+
+def _listed(verdict: TaskVerdict) -> list[str | None]:
+    from proctor.tasks.discover import Found
+
+    task = verdict.task
+    name, digest = (None, None) if task is None else (task.name, task.digest[:16])
+    later = ", for a later version" if verdict.found is Found.LATER_FORMAT else ""
+    return [name, f"{verdict.format or verdict.found.value}{later}", digest, str(verdict.path)]
 
 
 def _print(verdict: TaskVerdict) -> None:
