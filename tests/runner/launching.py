@@ -11,6 +11,10 @@ import pytest
 
 from fake_worlds import FakeKind, Steps, findings
 from proctor.admission import gather
+from proctor.admission.facts import FolderFacts, Request
+from proctor.admission.guards import REGISTRY
+from proctor.admission.ready import Ready
+from proctor.core.tokens import seal_probe
 from proctor.runner.launch import Launch, launch, resume
 from proctor.runner.session import Finished
 from proctor_verify.verification import verify
@@ -49,6 +53,14 @@ def check_run(run: Path) -> None:
     """The second program finds nothing wrong with it."""
     report = verify(run, None)
     assert (report.unreadable, findings(report)) == (None, [])
+
+
+def ready_of(study: Path, out: Path) -> Ready:
+    """What admission makes ready of a study that nothing speaks against."""
+    gathered = gather.gather(Request("run", out, study=study), FolderFacts(), None, seal_probe(30))
+    assert list(REGISTRY.run(gathered.facts)) == []
+    assert gathered.ready is not None
+    return gathered.ready
 
 
 def manifests(run: Path) -> list[dict[str, Any]]:

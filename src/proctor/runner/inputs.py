@@ -7,10 +7,12 @@ earlier ones under one digest.
 from __future__ import annotations
 
 import shutil
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
 from proctor.admission.ready import Ready
+from proctor.agents.base import Agent, make_agent
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import Admitted
@@ -21,10 +23,11 @@ FOLDER = "inputs"
 
 
 class Inputs:
-    """Where the checked copies lie. `at` maps a path of the study's to its copy."""
+    """Where the checked copies lie, and the agents by arm, which act with them."""
 
-    def __init__(self, copies: Mapping[Path, Path]) -> None:
+    def __init__(self, copies: Mapping[Path, Path], ready: Ready) -> None:
         self._copies = dict(copies)
+        self.agents = {arm.name: self._agent(ready, arm.name) for arm in ready.design.arms}
 
     def at(self, path: Path) -> Path:
         """The copy of a path that lies in a copied folder, and the path itself elsewhere."""
@@ -32,6 +35,13 @@ class Inputs:
             if path.is_relative_to(original):
                 return copy / path.relative_to(original)
         return path
+
+    def _agent(self, ready: Ready, arm: str) -> Agent:
+        own = ready.design.agent_of(arm)
+        if own.files is None:
+            return ready.agents[arm]
+        copy = self.at(ready.base / own.files.path)
+        return make_agent(own.name, {**own.settings, "files": str(copy)}, ready.base)
 
 
 def stage(ready: Ready, admitted: Admitted) -> Inputs:
@@ -49,26 +59,40 @@ def stage(ready: Ready, admitted: Admitted) -> Inputs:
             copies[original] = copy = base / digest[:32]
             if copy.exists():
                 continue
-            _copy(original, copy)
-            if read_tree(copy).digest != digest:
+            # the folder itself may be named by a link, which would mean another place from here
+            _copy(original.resolve(), copy)
+            if not _is(copy, digest):
                 raise Refusal(reason, "a folder changed after it was admitted", path=str(original))
     except OSError as fault:
         raise write_refusal(fault, str(base)) from fault
-    return Inputs(copies)
+    return Inputs(copies, ready)
 
 
 def _copy(source: Path, target: Path) -> None:
     # not copytree: of several errors it keeps the texts only, and a full disk must be known by its type
-    if source.is_symlink():
+    try:
+        mode = source.lstat().st_mode
+    except FileNotFoundError:
+        return  # gone since it was admitted: the digest of the copy says so
+    if stat.S_ISLNK(mode):
         target.symlink_to(source.readlink())
-    elif source.is_dir():
+        return
+    if stat.S_ISDIR(mode):
         target.mkdir()
         for each in source.iterdir():
             _copy(each, target / each.name)
-    else:
+    elif stat.S_ISREG(mode):
         shutil.copyfile(source, target)
-    if not target.is_symlink():
-        target.chmod(plain_mode(source.stat().st_mode))
+    else:
+        return  # a pipe or device came since: no content of what was admitted, and never opened
+    target.chmod(plain_mode(mode))
+
+
+def _is(copy: Path, digest: str) -> bool:
+    try:
+        return read_tree(copy).digest == digest
+    except Refusal:
+        return False  # what was admitted could be read
 
 
 def discard(admitted: Admitted) -> None:

@@ -45,7 +45,7 @@ def make_job(
         folder=f"trials/{trial_folder(trial.task, trial.model, trial.arm, trial.epoch)}/{number}",
         world=_world(plan.main, task.environment.table, sandbox, plan.agent_network, inputs),
         separate=_separate(task, plan, sandbox, inputs),
-        agent=ready.agents[trial.arm],
+        agent=inputs.agents[trial.arm],
         settings=agent.settings,
         instruction=arm.instruct(task.instruction),
         skills=tuple(SkillPack(skill.name, inputs.at(ready.base / skill.path), skill.sha256) for skill in arm.skills),
