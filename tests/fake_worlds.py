@@ -19,7 +19,7 @@ from journal_parts import KEY
 from proctor.admission import gather
 from proctor.admission.admit import Admission, Verdict, admit
 from proctor.admission.facts import Request
-from proctor.admission.finish import listen_again, run_to_the_end
+from proctor.admission.finish import Stop, listen_again, run_to_the_end
 from proctor.core.exits import Exit
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -298,7 +298,7 @@ class Bench:
         self._patch.setattr(gather, "sandbox_kind", lambda name: self.kind)
         request = Request(command="resume" if resume else "run", out=out, study=None if resume else self.study)
         control = socket_path(f"test{os.getpid()}")
-        admission = await admit(request, KEY, control=str(control))
+        admission = await admit(request, KEY, Stop(), control=str(control))
         if isinstance(admission, Verdict):
             raise admission.refusals[0]
         if journal is not None:
@@ -312,7 +312,7 @@ async def _to_the_end(admission: Admission, request: Request, control: Path) -> 
     with Progress(io.StringIO(), quiet=True) as progress:
         session = Session(admission, progress, request, control)
         try:
-            return await run_to_the_end(session.work, session.close)
+            return await run_to_the_end(session.work, session.close, Stop())
         finally:
             listen_again()
 

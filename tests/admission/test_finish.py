@@ -38,7 +38,7 @@ async def close(ending: Ending) -> Exit:
     print(json.dumps([int(ending.exit), ending.reason.id if ending.reason else None]), flush=True)
     return ending.exit
 
-sys.exit(int(asyncio.run(run_to_the_end(work, close))))
+sys.exit(int(asyncio.run(run_to_the_end(work, close, Stop()))))
 """
 
 CASES = {

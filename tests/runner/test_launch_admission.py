@@ -17,6 +17,7 @@ from fake_worlds import Bench, FakeKind, Steps, _to_the_end, bodies, check_recor
 from journal_parts import KEY
 from proctor.admission.admit import Admission, Verdict, admit
 from proctor.admission.facts import Request
+from proctor.admission.finish import Stop
 from proctor.admission.gather import Gathered, gather
 from proctor.core.exits import Exit
 from proctor.core.reasons import Reason
@@ -33,6 +34,7 @@ from fake_worlds import FakeKind, Steps
 from journal_parts import KEY
 from proctor.admission import admit, gather
 from proctor.admission.facts import Request
+from proctor.admission.finish import Stop
 from proctor.evidence.journal import Journal
 
 def die(*_, **__):
@@ -40,7 +42,7 @@ def die(*_, **__):
 
 gather.sandbox_kind = lambda name: FakeKind(Steps())
 {point} = die
-asyncio.run(admit.admit(Request("run", Path({out!r}), study=Path({study!r})), KEY, control="nowhere"))
+asyncio.run(admit.admit(Request("run", Path({out!r}), study=Path({study!r})), KEY, Stop(), control="nowhere"))
 """
 POINTS = {"admit.gather": "pending", "admit._create": "admitted", "Journal.create": "admitted"}
 
@@ -92,7 +94,7 @@ async def prepared(bench: Bench, out: Path) -> None:
 
 
 async def asked(study: Path, out: Path, jobs: int = 1) -> Admission | Verdict:
-    return await admit(Request("run", out, study=study, jobs=jobs), KEY, control="nowhere")
+    return await admit(Request("run", out, study=study, jobs=jobs), KEY, Stop(), control="nowhere")
 
 
 class Gates:

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from proctor.admission.facts import Facts, FolderFacts, Request
+from proctor.admission.finish import Stop
 from proctor.admission.gather import Gathered, gather
 from proctor.admission.guards import REGISTRY
 from proctor.admission.ready import Ready
@@ -66,12 +67,13 @@ def check(request: Request) -> Verdict:
     return _judge(request, gather(request, facts, None, seal_probe(PROBE_DEADLINE_SEC)), _head(request))
 
 
-async def admit(request: Request, key: OperatorKey, *, control: str) -> Admission | Verdict:
+async def admit(request: Request, key: OperatorKey, stop: Stop, *, control: str) -> Admission | Verdict:
     """Admit a run or a resume, or refuse it with its manifest on disk.
 
     Args:
         request: as declared.
         key: signs the checkpoints.
+        stop: says why this is cancelled, if it is; told when the verdict is about to be final.
         control: path of the control socket, for the lock.
 
     Returns:
@@ -83,12 +85,13 @@ async def admit(request: Request, key: OperatorKey, *, control: str) -> Admissio
     """
     run = RunFolder(request.out)
     resuming = request.command == "resume"
-    if resuming and not run.path.is_dir():
+    if resuming and not (run.is_admitted() or run.manifests_dir.is_dir()):
         raise Refusal(Reason.RUN_NOT_FOUND, "there is no run folder there", path=str(request.out))
     run.create()
     lock, locked = _lock(run, control)
+    manifest: ManifestHandle | None = None
+    head = _head(request)
     try:
-        head = _head(request)
         # whoever does not hold the lock, or comes too late, says no from its first byte on: the holder may bind what
         # it finds pending, and a death before the verdict must not leave doubt in a run that is sound
         known = FolderFacts(admitted=run.is_admitted(), locked=locked)
@@ -98,8 +101,12 @@ async def admit(request: Request, key: OperatorKey, *, control: str) -> Admissio
         if resuming and past is not None:
             request = request.resumed(_first_request(run, past))
             head = {**head, "requested": request.as_record()}
-        gathered = await asyncio.to_thread(gather, request, facts, frozen, seal_probe(PROBE_DEADLINE_SEC))
+        if resuming and past is None:
+            gathered = Gathered(Facts(request, facts), {})
+        else:
+            gathered = await asyncio.to_thread(gather, request, facts, frozen, seal_probe(PROBE_DEADLINE_SEC))
         verdict = _judge(request, gathered, head)
+        stop.admitted = True
         bound = manifest.rewrite(verdict.manifest)
         if verdict.refusals or lock is None:
             if lock is not None:
@@ -117,7 +124,9 @@ async def admit(request: Request, key: OperatorKey, *, control: str) -> Admissio
             journal = await Journal.reopen(run, lock=lock, key=key, resumed_body=opened)
         else:
             journal = await _create(run, lock, key, design, opened)
-    except BaseException:
+    except BaseException as fault:
+        if isinstance(fault, asyncio.CancelledError) and manifest is not None and not stop.admitted:
+            manifest.rewrite(_interrupted(head, stop))
         if lock is not None:
             lock.release()
         raise
@@ -174,6 +183,12 @@ def _judge(request: Request, gathered: Gathered, head: Mapping[str, Any]) -> Ver
         "design_sha256": gathered.design.sha256 if gathered.design else None,
     }
     return Verdict(standing, manifest, gathered)
+
+
+def _interrupted(head: Mapping[str, Any], stop: Stop) -> dict[str, Any]:
+    refusal = Refusal(Reason.INTERRUPTED, f"the admission was interrupted by {stop.cause}")
+    status = int(stop.exit or Exit.INTERRUPTED)
+    return {**head, "verdict": "refused", "exit_status": status, "refusals": [refusal.as_record()]}
 
 
 def _lock(run: RunFolder, control: str) -> tuple[Lock | None, Refusal | None]:

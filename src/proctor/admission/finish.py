@@ -8,16 +8,19 @@ aborts; SIGTERM and SIGHUP abort at once, since who sends them will not wait.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import sys
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from proctor.core.exits import Exit
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+
+T = TypeVar("T")
 
 _STATUS = {
     signal.SIGINT: Exit.INTERRUPTED,
@@ -28,12 +31,16 @@ _STATUS = {
 
 @dataclass
 class Stop:
-    """What running work listens to. `cause` names why nothing new may start; `exit` is the status that follows."""
+    """What running work listens to. `cause` names why nothing new may start; `exit` is the status that follows.
+
+    `admitted` is set once the verdict is about to be final: from then on a signal drains and cancels no more.
+    """
 
     draining: asyncio.Event = field(default_factory=asyncio.Event)
     cause: str | None = None
     exit: Exit | None = None
     reason: Reason | None = None
+    admitted: bool = False
 
     def drain(self, cause: str, exit_status: Exit, reason: Reason | None = None) -> None:
         """Let nothing new start. The first cause stands."""
@@ -59,11 +66,33 @@ class Closer(Protocol):
         ...
 
 
-async def run_to_the_end(work: Callable[[Stop], Awaitable[Exit]], close: Closer) -> Exit:
+class Interrupted(Exception):
+    """A signal ended an admission before its verdict; the manifest says so."""
+
+
+async def admit_or_stop(admission: Callable[[Stop], Awaitable[T]], stop: Stop) -> T:
+    """Admit; a signal ends it until the verdict, and afterwards drains the run that then exists.
+
+    Raises:
+        Interrupted: `stop` has the exit status.
+    """
+    task = asyncio.ensure_future(admission(stop))
+
+    def heard(number: signal.Signals) -> None:
+        stop.drain(number.name, _STATUS[number])
+        if not stop.admitted:
+            task.cancel()
+
+    with _hearing(heard):
+        try:
+            return await task
+        except asyncio.CancelledError as fault:
+            raise Interrupted from fault
+
+
+async def run_to_the_end(work: Callable[[Stop], Awaitable[Exit]], close: Closer, stop: Stop) -> Exit:
     """Do the work, end the record, and return the status that the record holds."""
-    stop = Stop()
     task = asyncio.ensure_future(_contained(work, stop))
-    loop = asyncio.get_running_loop()
 
     def heard(number: signal.Signals) -> None:
         again = stop.draining.is_set()
@@ -71,15 +100,27 @@ async def run_to_the_end(work: Callable[[Stop], Awaitable[Exit]], close: Closer)
         if again or number is not signal.SIGINT:
             task.cancel()
 
+    with _hearing(heard):
+        try:
+            return await close(await _outcome(task, stop))
+        finally:
+            # from here on the status is on the record: a late signal must not change what the system sees
+            for number in _STATUS:
+                signal.signal(number, signal.SIG_IGN)
+
+
+@contextlib.contextmanager
+def _hearing(heard: Callable[[signal.Signals], None]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
     for number in _STATUS:
         loop.add_signal_handler(number, heard, number)
     try:
-        ending = await _outcome(task, stop)
-        return await close(ending)
+        yield
     finally:
-        # from here on the status is on the record: a late signal must not change what the system sees
+        ignored = {number for number in _STATUS if signal.getsignal(number) is signal.SIG_IGN}
         for number in _STATUS:
             loop.remove_signal_handler(number)
+        for number in ignored:
             signal.signal(number, signal.SIG_IGN)
 
 

@@ -93,7 +93,7 @@ def read_lock(run: RunFolder) -> LockInfo:
     """
     try:
         descriptor = os.open(run.lock_path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return LockInfo(live=False)
     except OSError as error:
         raise Refusal(Reason.EVIDENCE_UNREADABLE, f"the lock cannot be read: {error}", path="lock") from error

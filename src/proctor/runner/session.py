@@ -11,7 +11,7 @@ from typing import Any
 
 from proctor.admission.admit import Admission, Verdict, admit
 from proctor.admission.facts import Request
-from proctor.admission.finish import Ending, Stop, run_to_the_end
+from proctor.admission.finish import Ending, Interrupted, Stop, admit_or_stop, run_to_the_end
 from proctor.core.clock import SystemClock
 from proctor.core.exits import Exit
 from proctor.core.ids import new_run_id
@@ -56,12 +56,16 @@ def execute(request: Request, key: OperatorKey, progress: Progress) -> Finished:
 
 async def _execute(request: Request, key: OperatorKey, progress: Progress) -> Finished:
     control = socket_path(new_run_id())
-    admission = await admit(request, key, control=str(control))
+    stop = Stop()
+    try:
+        admission = await admit_or_stop(lambda stop: admit(request, key, stop, control=str(control)), stop)
+    except Interrupted:
+        return Finished(stop.exit or Exit.INTERRUPTED, request.out, reason=Reason.INTERRUPTED, message=stop.cause)
     if isinstance(admission, Verdict):
         return Finished(Exit.REFUSED, request.out, admission.refusals)
     session = Session(admission, progress, request, control)
     try:
-        status = await run_to_the_end(session.work, session.close)
+        status = await run_to_the_end(session.work, session.close, stop)
     except Refusal as refusal:
         return Finished(Exit.INFRASTRUCTURE, request.out, reason=refusal.reason, message=str(refusal))
     return Finished(
