@@ -8,6 +8,7 @@ import pytest
 
 from proctor.admission.admit import check
 from proctor.admission.facts import Request
+from proctor.core.reasons import Family, Reason
 
 STUDY = '[study]\nname = "s"\n[tasks]\npath = "tasks"\n[agent]\nname = "oracle"\n'
 
@@ -26,7 +27,7 @@ def study(tmp_path: Path) -> Path:
 def notices(study: Path, task_toml: str) -> list[str]:
     (study / "tasks/one/task.toml").write_text(task_toml)
     verdict = check(Request("check", study / "runs/s/main", study=study / "study.toml"))
-    if any(refusal.reason.family.name == "SANDBOX" for refusal in verdict.refusals):
+    if any(refusal.reason.family is Family.SANDBOX for refusal in verdict.refusals):
         pytest.skip(f"no sandbox here: {verdict.refusals[0]}")
     assert verdict.refusals == ()
     said = verdict.manifest["probes"]["notices"]
@@ -51,3 +52,12 @@ def test_a_network_that_a_task_asks_for_and_does_not_get_is_said(study: Path) ->
 def test_an_unknown_key_is_said_with_the_closest_known(study: Path) -> None:
     (said,) = notices(study, "[agent]\ntimeout_secs = 3\n")
     assert "agent.timeout_secs" in said and "timeout_sec" in said
+
+
+def test_what_stops_a_task_in_every_arm_is_said_once(study: Path) -> None:
+    (study / "study.toml").write_text(STUDY + '[arms.a]\n[arms.b]\nprompt = "more"\n')
+    (study / "tasks/one/task.toml").write_text("[environment]\ngpus = 1\n")
+    verdict = check(Request("check", study / "runs/s/main", study=study / "study.toml"))
+    if any(refusal.reason.family is Family.SANDBOX for refusal in verdict.refusals):
+        pytest.skip(f"no sandbox here: {verdict.refusals[0]}")
+    assert [refusal.reason for refusal in verdict.refusals] == [Reason.TASK_NEEDS_GPU]

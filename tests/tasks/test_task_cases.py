@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from planning import environment_plan, obstacles
 
 from proctor.core.reasons import Reason
 from proctor.tasks.context import CopyIn
 from proctor.tasks.discover import Found, discover
 from proctor.tasks.harbor import read_task
-from proctor.tasks.plan import environment_plan, obstacles
 from proctor.tasks.recipe import Folder
 from proctor.tasks.roots import RootFacts
 from proctor.tasks.world import World

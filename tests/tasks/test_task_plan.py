@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from planning import environment_plan, obstacles
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Network
 from proctor.tasks.context import CopyIn
 from proctor.tasks.harbor import read_task
-from proctor.tasks.plan import environment_plan, obstacles
 from proctor.tasks.recipe import Command, Folder
 from proctor.tasks.roots import RootFacts
 from proctor.tasks.variables import resolve
@@ -89,10 +89,7 @@ def test_each_obstacle_alone_by_its_reason(
     task = read_task(folder(files))
     found = obstacles(task, world(**given))
     assert [refusal.reason for refusal in found] == [reason]
-    with pytest.raises(Refusal) as refused:
-        environment_plan(task, world(**given))
-    assert refused.value.reason is reason
-    assert refused.value.path
+    assert found[0].path
 
 
 def test_obstacles_are_all_said_at_once(folder: Make, world: Worlds) -> None:

@@ -37,7 +37,7 @@ from proctor.study import (
 from proctor.study.schema import TasksTable
 from proctor.tasks.discover import discover
 from proctor.tasks.harbor import read_task
-from proctor.tasks.plan import TaskPlan, environment_plan, obstacles
+from proctor.tasks.plan import TaskPlan, plan_task
 from proctor.tasks.roots import RootFacts, read_root
 from proctor.tasks.selection import duplicates, select
 from proctor.tasks.task import Task
@@ -203,22 +203,36 @@ def _plans(
 ) -> dict[tuple[str, str], TaskPlan]:
     plans: dict[tuple[str, str], TaskPlan] = {}
     roots: dict[Path | None, RootFacts] = {}
+    made: dict[str | None, dict[str, TaskPlan]] = {}
     for arm in design.arms:
-        if arm.sandbox is None and plans:
-            shared = next((other for other in design.arms if other.sandbox is None), arm)
-            if shared is not arm:
-                plans |= {(task, arm.name): plans[task, shared.name] for task in tasks if (task, shared.name) in plans}
-                continue
-        try:
-            world = _world(design.sandbox_of(arm.name), design.agent_of(arm.name).name, base, available, roots)
-        except Refusal as refusal:
-            found.obstacles.append(refusal)
-            continue
-        for name, task in tasks.items():
-            in_the_way = obstacles(task, world)
-            found.obstacles.extend(in_the_way)
-            if not in_the_way:
-                plans[name, arm.name] = environment_plan(task, world)
+        # arms whose world is the study's own share its plans, and are refused once
+        key = None if arm.sandbox is None else arm.name
+        if key not in made:
+            made[key] = _plans_of(arm.name, design, tasks, base, available, roots, found)
+        plans |= {(task, arm.name): task_plan for task, task_plan in made[key].items()}
+    return plans
+
+
+def _plans_of(
+    arm: str,
+    design: Design,
+    tasks: Mapping[str, Task],
+    base: Path,
+    available: Availability,
+    roots: dict[Path | None, RootFacts],
+    found: _Found,
+) -> dict[str, TaskPlan]:
+    try:
+        world = _world(design.sandbox_of(arm), design.agent_of(arm).name, base, available, roots)
+    except Refusal as refusal:
+        found.obstacles.append(refusal)
+        return {}
+    plans = {}
+    for name, task in tasks.items():
+        task_plan, in_the_way = plan_task(task, world)
+        found.obstacles.extend(in_the_way)
+        if not in_the_way:
+            plans[name] = task_plan
     return plans
 
 

@@ -37,20 +37,8 @@ class TaskPlan:
     notes: tuple[str, ...]
 
 
-def obstacles(task: Task, world: World) -> list[Refusal]:
-    """Everything that stops this task on such a sandbox; empty where it can run."""
-    return _decide(task, world)[1]
-
-
-def environment_plan(task: Task, world: World) -> TaskPlan:
-    """How the task runs there. Raises the first of `obstacles`, if there is any."""
-    plan, refusals = _decide(task, world)
-    if refusals:
-        raise refusals[0]
-    return plan
-
-
-def _decide(task: Task, world: World) -> tuple[TaskPlan, list[Refusal]]:
+def plan_task(task: Task, world: World) -> tuple[TaskPlan, list[Refusal]]:
+    """How the task runs there, and everything that stops it: the plan means something where nothing does."""
     verifier_as = {"verifier": task.verifier.user}
     main_as = {"agent": task.agent.user, **(verifier_as if task.verifier_environment is None else {})}
     main, refusals = plan_environment(task.environment, task.tree, world, main_as)

@@ -12,8 +12,8 @@ The digest is SHA-256 over this encoding, which no two different folders share:
                   folder: nothing (so an empty folder counts)
 
 Of the permission bits only whether its owner may execute a file counts (0755 or 0644; folders 0755): the rest comes
-from the umask of whoever made the copy. Owners and times are left out: a copy of a task is the same task. `.harborignore` is left out too: it rules what is
-published, and a file that it names still reaches the sandbox.
+from the umask of whoever made the copy. Owners and times are left out: a copy of a task is the same task.
+`.harborignore` is left out too: it rules what is published, and a file that it names still reaches the sandbox.
 """
 
 from __future__ import annotations
