@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+
 from proctor.admission.ready import Ready
 from proctor.agents.base import SkillPack, Solution
 from proctor.core.ids import attempt_id, trial_folder
@@ -61,9 +63,7 @@ def make_job(
             or task.verifier.timeout_sec,
             network=Network(plan.verifier_network),
         ),
-        artifacts=tuple(
-            Artifact(each.source, each.destination or each.source, tuple(each.exclude)) for each in task.artifacts
-        ),
+        artifacts=_artifacts(task, plan),
         collect=tuple(
             Command(
                 ("sh", "-c", each.command),
@@ -111,6 +111,17 @@ def _separate(task: Task, plan: TaskPlan, sandbox: SandboxDesign, inputs: Inputs
         return None
     environment = task.verifier_environment or task.environment
     return _world(plan.verifier, environment.table, sandbox, plan.verifier_network, inputs)
+
+
+def _artifacts(task: Task, plan: TaskPlan) -> tuple[Artifact, ...]:
+    """Paths that are not absolute start at the working directory of the world that they are in."""
+    there = plan.verifier or plan.main
+    found = []
+    for each in task.artifacts:
+        source = posixpath.join(plan.main.workdir, each.source)
+        destination = posixpath.join(there.workdir, each.destination) if each.destination else source
+        found.append(Artifact(source, destination, tuple(each.exclude)))
+    return tuple(found)
 
 
 def _step(step: Folder | BuildCommand | CopyIn, timeout_sec: float, inputs: Inputs) -> PutItem | Command:
