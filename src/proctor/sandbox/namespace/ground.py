@@ -76,6 +76,7 @@ def try_world(ground: Ground, found: Found, bwrap: Path, scratch: Path, deadline
                 "layers": [],
                 "many_users": found.tier is Tier.PRIVILEGED,
                 "share_net": False,
+                "pids": None,
                 "uppers": [],
             },
             deadline_sec,

@@ -169,6 +169,7 @@ class NamespaceKind:
                 "layers": [ground.seen(path) for path in plan.bound],
                 "many_users": found.tier is Tier.PRIVILEGED,
                 "share_net": shared,
+                "pids": chosen.namespace_pids,
                 "uppers": [ground.seen(home.upper / mount.name) for mount in mounts],
             }
             answer, keeper = await ground.launcher.open(request, _START_SEC)

@@ -25,6 +25,7 @@ class LimitPlan:
     watch_memory: int | None
     watch_storage: int | None
     watch_pids: int | None
+    namespace_pids: int | None
 
 
 def holdable(controllers: frozenset[str]) -> frozenset[str]:
@@ -46,6 +47,8 @@ def plan(wanted: Limits, tier: Tier, controllers: frozenset[str]) -> LimitPlan:
         watch_storage=wanted.storage_bytes,
         # Beside an rlimit too: the kernel exempts the host's root from that.
         watch_pids=None if "pids" in controllers else pids,
+        # A bomb outruns a watcher that must wait for its turn on a busy machine.
+        namespace_pids=pids if tier is Tier.PRIVILEGED and "pids" not in controllers else None,
     )
 
 

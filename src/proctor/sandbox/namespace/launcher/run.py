@@ -56,10 +56,10 @@ def supervise(job: dict[str, Any], peer: socket.socket, world: World) -> None:
         watcher = watch.Watch(job["memory"], job["storage"], job["pids"], world.uppers)
         world.enter(processes=True)
         stage = "output"
-        answer = _supervised(job | {"many_users": world.many_users}, peer, prepared, watcher)
+        answer = _supervised(job, world, peer, prepared, watcher)
     except OSError as fault:
         if stage == "output":
-            _sweep()
+            _sweep(world)
         answer = {"refused": stage, "text": str(fault), "errno": fault.errno}
     wire.send(peer, answer)
 
@@ -76,7 +76,9 @@ class _Prepared:
         self.score = os.open("/proc/self/oom_score_adj", os.O_RDWR)
 
 
-def _supervised(job: dict[str, Any], peer: socket.socket, prepared: _Prepared, watcher: watch.Watch) -> wire.Message:
+def _supervised(
+    job: dict[str, Any], world: World, peer: socket.socket, prepared: _Prepared, watcher: watch.Watch
+) -> wire.Message:
     outputs, standard, score = prepared.outputs, prepared.standard, prepared.score
     trouble_r, trouble_w = os.pipe()
     before = os.pread(score, 16, 0)
@@ -84,7 +86,7 @@ def _supervised(job: dict[str, Any], peer: socket.socket, prepared: _Prepared, w
     started = time.monotonic()
     child = os.fork()
     if child == 0:
-        _become(job, prepared.groups, standard, trouble_w)
+        _become(job | {"many_users": world.many_users}, prepared.groups, standard, trouble_w)
     _set_score(score, before)
     for fd in (*set(standard), trouble_w):
         os.close(fd)
@@ -119,7 +121,7 @@ def _supervised(job: dict[str, Any], peer: socket.socket, prepared: _Prepared, w
     if not gone:
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
-    answer["leftovers"] = _sweep()
+    answer["leftovers"] = _sweep(world)
     for pump in sources.values():  # every writer is dead, so this ends
         while pump():
             pass
@@ -137,7 +139,7 @@ def signal_all(request: wire.Message, peer: socket.socket, world: World) -> None
     try:
         world.enter(processes=True)
         if request["wait"]:
-            wire.send(peer, {"count": _sweep()})
+            wire.send(peer, {"count": _sweep(world)})
         else:
             wire.send(peer, {"count": _signal_once(request["signal"])})
     except OSError as fault:
@@ -194,6 +196,23 @@ def _signal_once(number: int) -> int:
     return count
 
 
+def _signal_each(number: int) -> int:
+    """Signal the processes inside but PID 1 one by one, without a helper; how many there were."""
+    inside = watch.processes()
+    for pid in inside:
+        try:
+            fd = os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            continue
+        try:
+            signal.pidfd_send_signal(fd, number)
+        except ProcessLookupError:
+            pass
+        finally:
+            os.close(fd)
+    return len(inside)
+
+
 def _reap() -> None:
     """Take the statuses of our own dead children, which else stand in the world's process list until we end."""
     try:
@@ -203,17 +222,24 @@ def _reap() -> None:
         return
 
 
-def _sweep() -> int | None:
-    """Kill everything inside but PID 1 and see it gone: how many there were, None when some would not go."""
+def _sweep(world: World) -> int | None:
+    """Kill everything inside but PID 1 and see it gone: how many there were, None when some would not go.
+
+    In that case the whole world is ended.
+    """
     found = 0
     deadline = time.monotonic() + _SWEEP_SEC
     pause = 0.0002
     while time.monotonic() < deadline:
         _reap()
         # Again and again: what is inside shares our helper's user and may kill it before it kills.
-        found = max(found, _signal_once(signal.SIGKILL))
+        try:
+            found = max(found, _signal_once(signal.SIGKILL))
+        except OSError:  # a fork bomb has every number that the helper could get; what stands still forks no more
+            found = max(found, _signal_each(signal.SIGSTOP), _signal_each(signal.SIGKILL))
         if not watch.processes():
             return found
         time.sleep(pause)
         pause = min(pause * 2, 0.05)
+    signal.pidfd_send_signal(world.pidfd, signal.SIGKILL)
     return None

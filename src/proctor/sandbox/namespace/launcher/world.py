@@ -7,8 +7,10 @@ options hold never depend on where a user keeps runs.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -30,6 +32,8 @@ NAMESPACES = (
 )
 
 _SETUP_SEC = 20.0
+_OWN_PID_MAX = (6, 14)  # the first kernel in which each process namespace has its own
+_SPARE_NUMBERS = 302  # the kernel gives the first 300 only once
 
 
 class World(NamedTuple):
@@ -55,12 +59,14 @@ def keep(request: dict[str, Any], peer: socket.socket) -> None:
 
     The request: `bwrap` (path), `args` (of bwrap, with `INFO_FD` among them), `holder` (path), `base` (a folder that
     may be covered), `points` (a folder with `x` and `l/<index>` in it, bound at `base`), `home` (bound at `base/x`),
-    `layers` (each bound at `base/l/<index>`), `many_users`, `share_net`, `uppers` (paths). The answer: `{"pid": …}`,
-    or `{"failed": stage, "errno": …, "text": …}`.
+    `layers` (each bound at `base/l/<index>`), `many_users`, `share_net`, `pids` (or None), `uppers` (paths). The
+    answer: `{"pid": …}`, or `{"failed": stage, "errno": …, "text": …}`.
     """
     try:
         bwrap, pid, _hold = _start(request)
         pidfd = os.pidfd_open(pid)
+        if request["pids"] is not None:
+            _bound_processes(pidfd, request["pids"])
         uppers = tuple(os.open(path, os.O_PATH | os.O_DIRECTORY) for path in request["uppers"])
     except _Failed as failed:
         wire.send(peer, {"failed": failed.stage, "errno": failed.number, "text": failed.text})
@@ -197,6 +203,26 @@ def _bind_layers(base: str, points: str, home: str, layers: list[str]) -> None:
         linux.mount(layer, f"{points}/l/{index}", linux.MS_BIND | linux.MS_REC)
     linux.mount(home, f"{points}/x", linux.MS_BIND | linux.MS_REC)
     linux.mount(points, base, linux.MS_BIND | linux.MS_REC)
+
+
+def _bound_processes(pidfd: int, most: int) -> None:
+    """Have the kernel give no more than about `most` process numbers in the world, where it can. Raises OSError."""
+    if tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < _OWN_PID_MAX:
+        return  # one value for the whole machine
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            linux.setns(pidfd, linux.CLONE_NEWUSER | linux.CLONE_NEWPID)
+            inner = os.fork()  # only what is born after it is in there
+            if inner == 0:
+                Path("/proc/sys/kernel/pid_max").write_text(str(most + _SPARE_NUMBERS), encoding="ascii")
+                os._exit(0)
+            code = os.waitstatus_to_exitcode(os.waitpid(inner, 0)[1])
+        finally:
+            os._exit(code)
+    if os.waitpid(child, 0)[1] != 0:
+        raise OSError(errno.EPERM, "the number of processes could not be bounded")
 
 
 def _end(pidfd: int) -> None:
