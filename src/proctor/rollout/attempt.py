@@ -11,53 +11,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import traceback
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator
+from dataclasses import replace
 
-from proctor.core.clock import Clock
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.core.tokens import Admitted
 from proctor.evidence.disk import NO_SPACE, write_refusal
-from proctor.evidence.journal import Journal
 from proctor.evidence.kinds import Kind
-from proctor.evidence.runfolder import RunFolder
 from proctor.grading.grade import Assurance, Grade
 from proctor.rollout import verdict, worlds
 from proctor.rollout.derived import attempt_record
 from proctor.rollout.job import Boundary, Job, Outcome, Result
 from proctor.rollout.record import Record
+from proctor.rollout.tools import Tools
 from proctor.rollout.waiting import finish, in_thread
-from proctor.sandbox.base import Ended, Sandbox, SandboxKind, Snapshot
+from proctor.sandbox.base import Ended, Sandbox, Snapshot
 
-# What would end every other attempt the same way: the attempt that met it counts as interrupted, and the run stops.
-ENDS_THE_RUN = frozenset(
-    {
-        Reason.SANDBOX_UNAVAILABLE,
-        Reason.USER_NAMESPACES_FORBIDDEN,
-        Reason.BWRAP_MISSING,
-        Reason.OVERLAY_UNAVAILABLE,
-        Reason.ROOTFS_INVALID,
-        Reason.LIMIT_UNENFORCEABLE,
-        Reason.NETWORK_UNAVAILABLE,
-        Reason.DISK_FULL,
-        Reason.WRITE_FAILED,
-    }
-)
 # an agent without a deadline of its own still ends: nothing waits for ever
 NO_DEADLINE_SEC = 7 * 24 * 3600.0
-
-
-@dataclass(frozen=True)
-class Tools:
-    """What attempts act with."""
-
-    admitted: Admitted
-    kind: SandboxKind
-    journal: Journal
-    run: RunFolder
-    clock: Clock
-    on_phase: Callable[[str, str], None]
 
 
 async def run_attempt(job: Job, tools: Tools) -> Result:
@@ -270,7 +241,7 @@ def ended_by(fault: BaseException) -> Result:
     if isinstance(fault, OSError) and fault.errno in NO_SPACE:
         fault = write_refusal(fault, "")
     if isinstance(fault, Refusal):
-        outcome = Outcome.INTERRUPTED if fault.reason in ENDS_THE_RUN else Outcome.INFRASTRUCTURE
+        outcome = Outcome.INTERRUPTED if fault.reason.ends_run else Outcome.INFRASTRUCTURE
         return Result(outcome, None, fault.reason, str(fault))
     traceback.print_exception(fault)
     return Result(Outcome.INFRASTRUCTURE, None, Reason.INTERNAL_ERROR, f"{type(fault).__name__}: {fault}")

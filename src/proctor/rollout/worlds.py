@@ -9,7 +9,7 @@ import shutil
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pathspec import PathSpec
 
@@ -22,11 +22,9 @@ from proctor.evidence.kinds import Kind
 from proctor.evidence.runfolder import RunFolder
 from proctor.rollout.job import Artifact, Command, Healthcheck, Job, World
 from proctor.rollout.record import Record
+from proctor.rollout.tools import Tools
 from proctor.rollout.waiting import finish, in_thread
 from proctor.sandbox.base import Ended, Exec, Network, PutItem, Sandbox, SandboxSpec, Snapshot
-
-if TYPE_CHECKING:
-    from proctor.rollout.attempt import Tools
 
 KEPT = "kept.json"
 LOGS = ("/logs/verifier", "/logs/agent", "/logs/artifacts")

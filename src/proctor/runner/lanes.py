@@ -20,8 +20,9 @@ from proctor.evidence.fold import Final, RunState
 from proctor.evidence.kinds import Kind
 from proctor.grading.grade import GradeState
 from proctor.report.progress import Progress
-from proctor.rollout.attempt import ENDS_THE_RUN, Tools, run_attempt
+from proctor.rollout.attempt import run_attempt
 from proctor.rollout.job import Outcome, Result
+from proctor.rollout.tools import Tools
 from proctor.rollout.waiting import finish
 from proctor.runner.inputs import Inputs
 from proctor.runner.jobs import make_job
@@ -160,7 +161,7 @@ class Lanes:
             if not await self.may_start(stop):
                 return None
             result = await self._attempt(trial, history)
-            if result.exception in ENDS_THE_RUN:
+            if result.exception is not None and result.exception.ends_run:
                 stop.drain(result.exception.id, Exit.INFRASTRUCTURE, result.exception)
             done = history.last is Outcome.INFRASTRUCTURE and history.replaced >= self._replacements
             if done or history.last is Outcome.COMPLETED:

@@ -21,7 +21,7 @@ from proctor.evidence.fold import RunState
 from proctor.evidence.keys import OperatorKey, config_dir, load_or_create
 from proctor.evidence.runfolder import FileRef
 from proctor.report.progress import Progress
-from proctor.rollout.attempt import Tools
+from proctor.rollout.tools import Tools
 from proctor.rollout.waiting import in_thread
 from proctor.rollout.worlds import clear_dead
 from proctor.runner.control import serve, socket_path
