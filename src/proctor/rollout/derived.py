@@ -8,7 +8,7 @@ from typing import Any
 from proctor.evidence.kinds import Kind
 
 _NO_MODEL = {"available": False, "reason": "no model is called through proctor in this run"}
-_NOT_CAPTURED = {"available": False, "reason": "no snapshot of this attempt was kept"}
+_NOT_CAPTURED = {"available": False, "reason": "no snapshot is part of the evidence in this version"}
 
 Said = Mapping[Kind, Sequence[Mapping[str, Any]]]
 

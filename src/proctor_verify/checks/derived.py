@@ -15,7 +15,7 @@ from proctor_verify.schema import BLOB_FIELDS
 NAME = "attempt.json"
 MAX_LISTED = 256
 _NO_MODEL = {"available": False, "reason": "no model is called through proctor in this run"}
-_NO_SNAPSHOT = {"available": False, "reason": "no snapshot of this attempt was kept"}
+_NO_SNAPSHOT = {"available": False, "reason": "no snapshot is part of the evidence in this version"}
 # The last one of each of these kinds stands in the file, under this name.
 _LAST = {
     "agent.started": "agent",
