@@ -54,7 +54,7 @@ def attempt_record(story: Story, attempt: str) -> Body:
         "ended": last["attempt.ended"],
         "tokens": no_model,
         "cost": no_model,
-        "snapshots": {"available": False, "reason": "no snapshot of this attempt was kept"},
+        "snapshots": {"available": False, "reason": "no snapshot is part of the evidence in this version"},
     }
 
 
