@@ -277,10 +277,25 @@ async def test_what_is_mounted_is_not_replaced(bench: Bench) -> None:
     assert (await bench.run(world, "ls /usr/bin/env"))[0].exit_code == 0
 
 
-async def test_a_world_whose_tables_are_traps_still_runs_commands(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    "trap",
+    [
+        "mkfifo /etc/passwd /etc/group",
+        "ln -s /dev/zero /etc/passwd; ln -s /dev/zero /etc/group",
+        "truncate -s 10G /etc/passwd /etc/group",
+        "mkdir /etc/passwd /etc/group",
+        "ln -s passwd /etc/passwd; ln -s /dev/tty /etc/group",
+        "printf 'root:x:1:1::/nowhere:/bin/sh\\n0:x:1:1::/nowhere:/bin/sh\\n' > /etc/passwd",
+        "(printf 'root:x:'; head -c 100000 /dev/zero | tr '\\0' 1; echo ':0::/:/bin/sh') > /etc/passwd",
+        "true",
+    ],
+)
+async def test_a_world_whose_tables_are_traps_still_runs_commands(bench: Bench, trap: str) -> None:
     world = await bench.start()
-    await bench.run(world, "rm /etc/passwd /etc/group; mkfifo /etc/passwd; ln -s /dev/zero /etc/group")
-    ended, said = await bench.run(world, "echo on")
-    assert (ended.exit_code, said) == (0, "on\n")
+    await bench.run(world, f"rm /etc/passwd /etc/group; {trap}")
+    for user in (None, "root", "0", "root:0"):
+        ended, said = await bench.run(world, "cat /proc/self/uid_map > /dev/null; id -u; id -g; echo $HOME", user=user)
+        assert (ended.exit_code, said) == (0, "0\n0\n/root\n")
+    await world.put([PutItem("/mine", content=b"x", owner="root")])
     ended, _ = await bench.run(world, "true", user="www-data")
     assert "www-data" in (ended.start_error or "")

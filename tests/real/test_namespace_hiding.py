@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sysconfig
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from namespace_bench import Bench, admitted, bench, kind
 
 from proctor.core.tokens import seal_probe
-from proctor.sandbox.base import PutItem, Tier
+from proctor.sandbox.base import Exec, Limits, PutItem, Tier
 
 __all__ = ["admitted", "bench", "kind"]
 pytestmark = pytest.mark.real
@@ -135,6 +136,85 @@ async def test_what_keeps_the_world_cannot_be_traced(bench: Bench) -> None:
     )
     _, said = await bench.run(world, "", argv=("python3", "-c", script))
     assert said == "-1 True\n-1 True\n0\n"
+
+
+DESCRIPTORS = (
+    "import os\n"
+    "found = []\n"
+    "for number in range(1 << 16):\n"
+    "    try: os.fstat(number)\n"
+    "    except OSError: continue\n"
+    "    found.append(number)\n"
+    "print(found)\n"
+)
+
+
+async def test_a_command_has_three_descriptors_and_no_other(bench: Bench, tmp_path: Path) -> None:
+    world = await bench.start(limits=Limits(pids=64, storage_bytes=1 << 30))
+    errors = tmp_path / "err"
+    for changes in ({}, {"stdin": b"in"}, {"stderr": errors}, {"env": {"A": "1"}}, {"user": "0"}):
+        _, said = await bench.run(world, "", argv=("python3", "-c", DESCRIPTORS), **changes)
+        assert said == "[0, 1, 2]\n"
+    _, said = await bench.run(world, "ls /proc/self/fd")  # and the one by which it lists
+    assert said == "0\n1\n2\n3\n"
+    command = bench.kind.enter(bench.scratch)
+    assert command is not None
+    pipe = asyncio.subprocess.PIPE
+    shell = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
+    shown, _ = await shell.communicate(f"exec python3 -c '{DESCRIPTORS}'".encode())
+    assert shown == b"[0, 1, 2]\n"
+
+
+async def test_what_serves_a_world_cannot_be_reached_from_inside(bench: Bench, tmp_path: Path) -> None:
+    """While requests are served, a command looks for processes beside its own and tries to get at what they hold."""
+    script = (
+        "import ctypes, os, time\n"
+        "c = ctypes.CDLL(None, use_errno=True)\n"
+        "print('begun', flush=True)\n"
+        "others = set()\n"
+        "while not os.path.exists('/stop'):\n"
+        "    for name in set(os.listdir('/proc')) | {'1'}:\n"
+        "        if not name.isdecimal() or int(name) == os.getpid(): continue\n"
+        "        others.add(name)\n"
+        "        for what in ('cwd', 'root', 'exe', 'fd/0', 'fd/3', 'fd/8'):\n"
+        "            try: print(what, os.readlink('/proc/' + name + '/' + what))\n"
+        "            except OSError: pass\n"
+        "        for what in ('mem', 'environ', 'maps'):\n"
+        "            try: print(what, open('/proc/' + name + '/' + what, 'rb').read(1))\n"
+        "            except OSError: pass\n"
+        "        for request in (16, 0x4206):\n"
+        "            if c.ptrace(request, int(name), 0, 0) == 0: print('traced', name)\n"
+        "        held = c.syscall(434, int(name), 0)\n"
+        "        for number in range(12):\n"
+        "            if held >= 0 and c.syscall(438, held, number, 0) >= 0: print('took', name, number)\n"
+        "        if held >= 0: os.close(held)\n"
+        "print('ended', '1' in others)\n"
+    )
+    world = await bench.start()
+    users = [None] if world.facts["tier"] == Tier.ORDINARY.value else [None, "nobody"]
+    for user in users:
+        out = bench.folder / "looking"
+        command = Exec(("python3", "-c", script), stdout=out, user=user, deadline_sec=100)
+        looking = asyncio.ensure_future(world.exec(command))
+        await _says(out, "begun\n")
+        for _ in range(10):
+            await world.put([PutItem("/data/file", content=b"1" * (1 << 20))])
+            await world.get(["/data"], tmp_path / "got", cap_bytes=1 << 30, cap_files=10)
+            await world.freeze()
+            await world.thaw()
+        await world.put([PutItem("/stop", content=b"")])
+        ended = await looking
+        assert (ended.exit_code, out.read_text()) == (0, "begun\nended True\n")
+        await bench.run(world, "rm /stop")
+        out.unlink()
+
+
+async def _says(path: Path, text: str) -> None:
+    for _ in range(2000):
+        if path.exists() and path.read_text() == text:
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"{path} does not say {text!r}")
 
 
 async def test_a_set_user_id_program_gives_nothing(bench: Bench) -> None:

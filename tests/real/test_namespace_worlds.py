@@ -123,6 +123,21 @@ async def test_a_deadline_ends_everything_and_is_typed(bench: Bench) -> None:
     assert await world.kill_all() == 0
 
 
+@pytest.mark.parametrize("deadline", [1e300, float("inf"), 1e10])
+async def test_a_deadline_beyond_all_clocks_is_one(bench: Bench, deadline: float) -> None:
+    world = await bench.start()
+    ended, said = await bench.run(world, "echo done", deadline_sec=deadline)
+    assert (ended.exit_code, said) == (0, "done\n")
+
+
+@pytest.mark.parametrize("deadline", [float("nan"), -1.0])
+async def test_a_deadline_that_is_no_time_is_refused(bench: Bench, deadline: float) -> None:
+    world = await bench.start()
+    with pytest.raises(Refusal) as refused:
+        await bench.run(world, "true", deadline_sec=deadline)
+    assert refused.value.reason is Reason.SANDBOX_START_FAILED
+
+
 async def test_a_background_child_that_holds_stdout_does_not_hold_the_end(bench: Bench) -> None:
     world = await bench.start()
     ended, said = await bench.run(world, "sleep 1000 & echo done", deadline_sec=30)

@@ -21,7 +21,6 @@ values = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-(2**63), 2**63)
-    | st.binary()
     | st.text(st.characters())
     | st.binary().map(lambda raw: raw.decode("utf-8", "surrogateescape")),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -29,11 +28,35 @@ values = st.recursive(
 )
 
 
-@given(st.dictionaries(st.text(), values))
-def test_frames_carry_any_value_and_any_name(message: wire.Message) -> None:
+@given(st.dictionaries(st.text(), values), st.none() | st.binary())
+def test_frames_carry_any_value_and_any_name(message: wire.Message, data: bytes | None) -> None:
+    message = message | {"data": data} if data is not None else {key: message[key] for key in message if key != "data"}
     frame = wire.pack(message)
-    assert wire.HEADER.unpack(frame[: wire.HEADER.size])[0] == len(frame) - wire.HEADER.size
-    assert wire.unpack(frame[wire.HEADER.size :]) == message
+    head, body = frame[: wire.HEADER.size], frame[wire.HEADER.size :]
+    text, raw = wire.sizes(head, len(body))
+    assert text + raw == len(body)
+    assert wire.unpack(body[:text], body[text:]) == message
+    with pytest.raises(wire.Malformed):
+        wire.sizes(head, len(body) - 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        (b"", b""),
+        (b"{", b""),
+        (b"5", b""),
+        (b"[]", b""),
+        (b"\xff", b""),
+        (b"[" * 100_000, b""),
+        (b"1" * 5_000, b""),
+        (b"{}", b"data that no message has"),
+        (b'{"data": 5}', b""),
+    ],
+)
+def test_what_is_no_frame_is_refused(text: bytes, data: bytes) -> None:
+    with pytest.raises(wire.Malformed):
+        wire.unpack(text, data)
 
 
 def test_the_holder_says_one_byte_and_ends_with_its_input(tmp_path: Path) -> None:

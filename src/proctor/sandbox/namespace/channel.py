@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import proctor
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.sandbox.namespace import answers
 from proctor.sandbox.namespace.launcher import wire
 
 T = TypeVar("T")
@@ -48,10 +49,10 @@ class Channel:
         return not select.select([self._sock], [], [], 0)[0]
 
     async def call(self, request: wire.Message, deadline_sec: float) -> wire.Message:
-        """One request and its answer.
+        """One request and its answer, which has a form that `answers` knows.
 
         Raises:
-            Refusal: SANDBOX_LOST when the other side ends or stays silent beyond the deadline.
+            Refusal: SANDBOX_LOST when the other side ends, stays silent beyond the deadline or answers anything else.
         """
         sock = self._open()
         try:
@@ -87,15 +88,19 @@ class Channel:
             sock.settimeout(deadline_sec)
             try:
                 wire.send(sock, request)
-                answer = wire.receive(sock)
+                answer = wire.receive(sock, answers.most_bytes(request))
                 _hang_up(sock)
                 while sock.recv(1 << 16):
                     pass
             except TimeoutError:
                 raise _lost(f"no answer within {deadline_sec:g} s") from None
+            except wire.Malformed as fault:
+                raise _lost(str(fault)) from fault
+            except ConnectionError as fault:
+                raise _lost("it ended meanwhile") from fault
         if answer is None:
             raise _lost("the launcher ended without an answer")
-        return answer
+        return _checked(request, answer)
 
     async def close(self) -> None:
         """Hang up, and wait until the other side has cleaned up and is gone. Never raises for what is gone."""
@@ -139,13 +144,17 @@ class Channel:
         try:
             async with asyncio.timeout(deadline_sec):
                 await loop.sock_sendall(sock, wire.pack(request))
-                size = wire.HEADER.unpack(await _exactly(sock, wire.HEADER.size))[0]
-                return wire.unpack(await _exactly(sock, size))
+                head = await _exactly(sock, wire.HEADER.size)
+                text_size, data_size = wire.sizes(head, answers.most_bytes(request))
+                text = await _exactly(sock, text_size)
+                return _checked(request, wire.unpack(text, await _exactly(sock, data_size)))
         except TimeoutError:
             await _abandon(sock)
             raise _lost(f"no answer within {deadline_sec:g} s") from None
         except (EOFError, ConnectionError) as fault:
             raise _lost("it ended without an answer") from fault
+        except wire.Malformed as fault:
+            raise _lost(str(fault)) from fault
         except asyncio.CancelledError:
             await _abandon(sock)
             raise
@@ -195,6 +204,13 @@ def _end(sock: socket.socket, process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def _checked(request: wire.Message, answer: wire.Message) -> wire.Message:
+    wrong = answers.what_is_wrong(request, answer)
+    if wrong is not None:
+        raise _lost(wrong)
+    return answer
 
 
 def _lost(what: str) -> Refusal:

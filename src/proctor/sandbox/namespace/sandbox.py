@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Ended, Exec, Fetched, LimitInForce, PutItem, SandboxSpec, Snapshot, Tier
-from proctor.sandbox.namespace import cgroups, layers
+from proctor.sandbox.namespace import answers, cgroups, layers
 from proctor.sandbox.namespace.channel import Channel, finish
 from proctor.sandbox.namespace.launcher import tree, wire
 from proctor.sandbox.namespace.limits import LimitPlan
@@ -28,15 +28,8 @@ _COPY_SEC = 600.0
 _FREEZE_SEC = 10.0
 _GROUP_SEC = 10.0
 _OPEN_FILES = 65_536
-_REFUSED = {
-    "unsafe": Reason.PATH_UNSAFE,
-    "no_user": Reason.INVALID_VALUE,
-    "unreadable": Reason.FILE_UNREADABLE,
-    "place": Reason.PATH_UNSAFE,
-    "unopened": Reason.OUT_UNUSABLE,
-    "output": Reason.OUT_UNUSABLE,
-    "fault": Reason.SANDBOX_LOST,
-}
+# Clocks and polls overflow far beyond it; nobody waits longer.
+_LONGEST_SEC = 366 * 86_400.0
 
 
 @dataclass(frozen=True)
@@ -83,16 +76,25 @@ class NamespaceSandbox:
 
         Raises:
             Refusal: SANDBOX_LOST when the world ended; OUT_UNUSABLE or DISK_FULL when its output cannot be kept;
-                SANDBOX_START_FAILED while the world is frozen.
+                SANDBOX_START_FAILED while the world is frozen, or for a command without words or with a deadline
+                that is no time.
         """
         if not command.argv:
             raise Refusal(Reason.SANDBOX_START_FAILED, "a command has no words")
+        if not command.deadline_sec >= 0:
+            raise Refusal(
+                Reason.SANDBOX_START_FAILED,
+                "a command's deadline is no time",
+                observed=str(command.deadline_sec),
+                required="seconds, 0 or more",
+            )
+        deadline = min(command.deadline_sec, _LONGEST_SEC)
         if self._frozen:
             raise Refusal(Reason.SANDBOX_START_FAILED, "the sandbox is frozen", remedy="Thaw it first.")
         group = self._built.group
         async with self._turn:
             before = group.hits() if group else {}
-            answer = await self._ask(self._job(command), command.deadline_sec + _MARGIN_SEC)
+            answer = await self._ask(self._job(command, deadline), deadline + _MARGIN_SEC)
             after = group.hits() if group else {}
         if answer["leftovers"] is None:
             raise Refusal(Reason.SANDBOX_LOST, "processes inside could not be ended")
@@ -120,20 +122,23 @@ class NamespaceSandbox:
                 TASK_NEEDS_ROOT for what one user alone cannot do; DISK_FULL; SANDBOX_LOST.
         """
         listed = []
+        contents = bytearray()
         for item in items:
             if item.owner is not None and self._built.tier is Tier.ORDINARY and item.owner not in ("root", "0"):
                 raise Refusal(Reason.TASK_NEEDS_ROOT, "this sandbox has one user only", observed=item.owner)
+            start = len(contents)
+            contents += item.content or b""
             listed.append(
                 {
                     "target": _plain(item.target),
                     "source": str(item.source.absolute()) if item.source is not None else None,
-                    "content": item.content,
+                    "content": (start, len(contents)) if item.content is not None else None,
                     "mode": item.mode,
                     "owner": item.owner,
                     "fresh": item.fresh,
                 }
             )
-        await self._ask({"op": "put", "items": listed}, _COPY_SEC)
+        await self._ask({"op": "put", "items": listed, "data": bytes(contents)}, _COPY_SEC)
 
     async def get(self, paths: Sequence[str], into: Path, *, cap_bytes: int, cap_files: int) -> list[Fetched]:
         """Bring files out below `into`, at their path inside.
@@ -253,7 +258,7 @@ class NamespaceSandbox:
                 folders = group.folders
                 await _until(lambda: cgroups.remove(folders), _GROUP_SEC, "a control group could not be removed")
 
-    def _job(self, command: Exec) -> wire.Message:
+    def _job(self, command: Exec, deadline_sec: float) -> wire.Message:
         chosen, group = self._built.limits, self._built.group
         files = min(_OPEN_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
         rlimits = {"core": (1, 1), "nofile": (files, files)}
@@ -269,11 +274,11 @@ class NamespaceSandbox:
             "env": {str(name): str(text) for name, text in {**self._built.spec.env, **command.env}.items()},
             "cwd": command.cwd,
             "user": command.user,
-            "stdin": command.stdin,
+            "data": command.stdin,
             "stdout": str(command.stdout.absolute()),
             "stderr": str(command.stderr.absolute()) if command.stderr is not None else None,
             "cap": command.output_cap,
-            "deadline": command.deadline_sec,
+            "deadline": deadline_sec,
             "rlimits": rlimits,
             "groups": [str(path) for path in group.entrances] if group else [],
             "memory": chosen.watch_memory,
@@ -291,7 +296,7 @@ class NamespaceSandbox:
 
     def _refusal(self, answer: wire.Message) -> Refusal:
         number, text = answer["errno"], answer["text"]
-        reason = _REFUSED[answer["refused"]]
+        reason = answers.REFUSED[answer["refused"]]
         if number in (errno.ENOSPC, errno.EDQUOT):
             reason = Reason.DISK_FULL
         elif answer["refused"] == "place" and number in (errno.EACCES, errno.EPERM):
@@ -308,17 +313,18 @@ def _bound(kind: int) -> int:
 def _plain(path: str) -> str:
     """An absolute path without detours. Raises Refusal (PATH_UNSAFE)."""
     parts = PurePosixPath(path).parts
-    if not path.startswith("/") or ".." in parts or "\0" in path or not _encodable(path):
-        raise Refusal(Reason.PATH_UNSAFE, "a path inside must be absolute and without ..", path=path)
+    if not path.startswith("/") or ".." in parts or "\0" in path or not _is_nameable(path):
+        raise Refusal(
+            Reason.PATH_UNSAFE, "a path inside must be absolute, without .., and no longer than paths are", path=path
+        )
     return "/" + "/".join(parts[1:])
 
 
-def _encodable(path: str) -> bool:
+def _is_nameable(path: str) -> bool:
     try:
-        os.fsencode(path)
+        return len(os.fsencode(path)) <= answers.LONGEST_PATH
     except UnicodeEncodeError:
         return False
-    return True
 
 
 async def _until(done: Any, deadline_sec: float, what: str) -> None:

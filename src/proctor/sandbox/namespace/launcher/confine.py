@@ -23,6 +23,7 @@ KEPT_CAPABILITIES = frozenset(
 )
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _TABLE_CAP = 1 << 20
+_ROOT = ["root", "", "0", "0", "", "/root", ""]
 _LIMITS = {
     "nproc": resource.RLIMIT_NPROC,
     "fsize": resource.RLIMIT_FSIZE,
@@ -81,6 +82,8 @@ def become(job: dict[str, Any], *, terminal: bool = False) -> NoReturn:
         except OSError:
             pass  # the C library keeps two real-time signals for itself
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    # A command that inherited the socket of its own request answered it itself.
+    linux.close_on_exec(3)
     _execute(job["argv"], env)
 
 
@@ -108,11 +111,10 @@ def find_user(wanted: str | None) -> User:
     """
     who, _, group = (wanted or "0").partition(":")
     rows = list(_table("/etc/passwd", 7))
-    row = next((row for row in rows if row[0] == who), None)
+    # root whatever an agent made of the table, or of the file
+    row = _ROOT if who in ("0", "root") else next((row for row in rows if row[0] == who), None)
     if row is None and _is_id(who):
-        row = next((row for row in rows if row[2] == who), None)
-        if row is None:
-            row = [who, "", who, who if who == "0" else "0", "", "/root" if who == "0" else "/", ""]
+        row = next((row for row in rows if row[2] == who), [who, "", who, "0", "", "/", ""])
     if row is None or not (_is_id(row[2]) and _is_id(row[3])):
         raise StartError(f"user {who!r}: not in /etc/passwd")
     name, uid, gid, home = row[0], int(row[2]), int(row[3]), row[5] or "/"
@@ -127,7 +129,7 @@ def find_user(wanted: str | None) -> User:
 
 
 def _is_id(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and int(text) < 2**32 - 1
+    return text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) < 2**32 - 1
 
 
 def _table(path: str, columns: int) -> Iterator[list[str]]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from proctor.sandbox.namespace.launcher.world import World
 
 PIECE = 1 << 18
+# a piece, or a name with every byte of it escaped, and its length twice in one message
+MOST_BYTES = PIECE + (1 << 16)
 SILENT_END: wire.Message = {"refused": "fault", "text": "the copy inside ended", "errno": 0}
 
 
@@ -61,10 +63,17 @@ def between(
         answer = {}
     except OSError as fault:
         answer = _refused("fault", fault)
+    except (wire.Malformed, LookupError, TypeError, ValueError):
+        answer = SILENT_END  # what came from inside is no message of ours
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     wire.send(peer, answer)
+
+
+def refusal(end: wire.Message) -> wire.Message | None:
+    """Why the child inside ended, as an answer; None where it was done."""
+    return {key: end[key] for key in ("refused", "text", "errno")} if "refused" in end else None
 
 
 def check_peer(peer: socket.socket) -> None:
@@ -88,13 +97,13 @@ def _work_inside(sock: socket.socket, world: World, work: Callable[[socket.socke
 
 
 def _refused(why: str, fault: Exception) -> wire.Message:
-    return {"refused": why, "text": str(fault), "errno": fault.errno if isinstance(fault, OSError) else 0}
+    return {"refused": why, "text": wire.said(fault), "errno": getattr(fault, "errno", None) or 0}
 
 
 def fill(fd: int, sock: socket.socket) -> int:
     """Write data messages up to the empty one; blocks of zeros become holes. Returns the size."""
     size = 0
-    while (message := wire.receive(sock)) is not None and message["data"]:
+    while (message := wire.receive(sock, MOST_BYTES)) is not None and message["data"]:
         data = message["data"]
         if data.count(0) == len(data):
             os.lseek(fd, len(data), os.SEEK_CUR)

@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proctor.sandbox.namespace.launcher import tree, wire
-from proctor.sandbox.namespace.launcher.copying import PIECE, SILENT_END, between, check_peer, fill
+from proctor.sandbox.namespace.launcher.copying import (
+    MOST_BYTES,
+    PIECE,
+    SILENT_END,
+    between,
+    check_peer,
+    fill,
+    refusal,
+)
 
 if TYPE_CHECKING:
     from proctor.sandbox.namespace.launcher.world import World
@@ -138,12 +146,12 @@ def _receive_files(sock: socket.socket, into: str, peer: socket.socket) -> wire.
     fetched: list[tuple[str, int, str | None]] = []
     while True:
         check_peer(peer)
-        message = wire.receive(sock)
+        message = wire.receive(sock, MOST_BYTES)
         if message is None:
             return SILENT_END
         match message["kind"]:
             case "end":
-                return message if "refused" in message else {"fetched": fetched}
+                return refusal(message) or {"fetched": fetched}
             case "skip":
                 fetched.append((message["path"], 0, message["why"]))
             case "file":

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.sandbox.namespace.launcher import confine, tree, wire
 from proctor.sandbox.namespace.launcher.copying import (
+    MOST_BYTES,
     PIECE,
     SILENT_END,
     Unreadable,
@@ -17,6 +18,7 @@ from proctor.sandbox.namespace.launcher.copying import (
     between,
     check_peer,
     fill,
+    refusal,
 )
 
 if TYPE_CHECKING:
@@ -26,17 +28,20 @@ if TYPE_CHECKING:
 def put(request: wire.Message, peer: socket.socket, world: World) -> None:
     """Bring in the `items` of the request, each with `target`, `source`, `content`, `mode`, `owner`, `fresh`.
 
-    Answers `{"kind": "end"}`, or as `between` says.
+    `content` is where in the request's data it begins and ends, or None.
+
+    Answers `{"done": True}`, or as `between` says.
     """
 
     def send_items(sock: socket.socket) -> wire.Message:
         for item in request["items"]:
             try:
-                _send_item(sock, item, peer)
+                _send_item(sock, item, request["data"], peer)
             except OSError as fault:
                 raise Unreadable(str(fault)) from None
         wire.send(sock, {"kind": "end"})
-        return wire.receive(sock) or SILENT_END
+        end = wire.receive(sock, MOST_BYTES)
+        return SILENT_END if end is None else refusal(end) or {"done": True}
 
     between(peer, world, send_items, _receive_items)
 
@@ -44,14 +49,15 @@ def put(request: wire.Message, peer: socket.socket, world: World) -> None:
 # --- the host's side
 
 
-def _send_item(sock: socket.socket, item: dict[str, Any], peer: socket.socket) -> None:
+def _send_item(sock: socket.socket, item: dict[str, Any], contents: bytes, peer: socket.socket) -> None:
     base = {"kind": "item", "target": item["target"], "mode": item["mode"], "owner": item["owner"]} | {
         "fresh": item["fresh"]
     }
     if item["content"] is not None:
         wire.send(sock, base | {"type": "file", "perm": 0o644, "mtime": None})
-        for start in range(0, len(item["content"]), PIECE):
-            wire.send(sock, {"kind": "data", "data": item["content"][start : start + PIECE]})
+        first, end = item["content"]
+        for start in range(first, end, PIECE):
+            wire.send(sock, {"kind": "data", "data": contents[start : min(start + PIECE, end)]})
         wire.send(sock, {"kind": "data", "data": b""})
     elif item["source"] is None:
         wire.send(sock, base | {"type": "dir", "perm": 0o755, "mtime": None})

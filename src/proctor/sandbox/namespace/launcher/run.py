@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _PIECE = 1 << 18
 _SWEEP_SEC = 10.0
+# polls count milliseconds in 31 bits
+_LONGEST_POLL_SEC = 3600.0
 # The host's OOM killer takes a command before it takes what supervises it.
 _OOM_SCORE = b"500"
 
@@ -44,10 +46,10 @@ class _Output:
 def supervise(job: dict[str, Any], peer: socket.socket, world: World) -> None:
     """Run the command of `job` and answer how it ended; a peer that hangs up ends it at once.
 
-    The job: `argv`, `env`, `cwd`, `user`, `stdin`, `stdout`, `stderr` (host paths), `cap`, `deadline` (seconds),
-    `rlimits`, `groups` (host paths of files that take a pid), and what to watch, or None: `memory` and `storage`
-    (bytes), `pids`. The answer has the fields of `Ended`, or `refused`: `unopened` when a host file could not be
-    opened, `output` when the host did not take output, `fault` when the world could not be entered.
+    The job: `argv`, `env`, `cwd`, `user`, `data` (for its standard input), `stdout`, `stderr` (host paths), `cap`,
+    `deadline` (seconds), `rlimits`, `groups` (host paths of files that take a pid), and what to watch, or None:
+    `memory` and `storage` (bytes), `pids`. The answer has the fields of `Ended`, or `refused`: `unopened` when a host
+    file could not be opened, `output` when the host did not take output, `fault` when the world could not be entered.
     """
     stage = "unopened"
     try:
@@ -60,7 +62,7 @@ def supervise(job: dict[str, Any], peer: socket.socket, world: World) -> None:
     except OSError as fault:
         if stage == "output":
             _sweep(world)
-        answer = {"refused": stage, "text": str(fault), "errno": fault.errno}
+        answer = {"refused": stage, "text": wire.said(fault), "errno": fault.errno or 0}
     wire.send(peer, answer)
 
 
@@ -71,7 +73,7 @@ class _Prepared:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
         paths = [path for path in (job["stdout"], job["stderr"]) if path]
         self.outputs = [_Output(os.open(path, flags, 0o644), job["cap"]) for path in paths]
-        self.standard = (_stdin(job["stdin"]), self.outputs[0].writer, self.outputs[-1].writer)
+        self.standard = (_stdin(job["data"]), self.outputs[0].writer, self.outputs[-1].writer)
         self.groups = [os.open(path, os.O_WRONLY) for path in job["groups"]]
         self.score = os.open("/proc/self/oom_score_adj", os.O_RDWR)
 
@@ -104,7 +106,7 @@ def _supervised(
         if now >= deadline:
             answer["timed_out"] = True
             break
-        wait = min(deadline - now, watcher.interval_sec or deadline - now)
+        wait = min(deadline - now, watcher.interval_sec or _LONGEST_POLL_SEC)
         ready = [fd for fd, _ in poller.poll(wait * 1000 + 1)]
         if peer.fileno() in ready:
             break
@@ -143,7 +145,7 @@ def signal_all(request: wire.Message, peer: socket.socket, world: World) -> None
         else:
             wire.send(peer, {"count": _signal_once(request["signal"])})
     except OSError as fault:
-        wire.send(peer, {"refused": "fault", "text": str(fault), "errno": fault.errno})
+        wire.send(peer, {"refused": "fault", "text": wire.said(fault), "errno": fault.errno or 0})
 
 
 def _become(job: dict[str, Any], groups: list[int], standard: tuple[int, int, int], trouble: int) -> None:

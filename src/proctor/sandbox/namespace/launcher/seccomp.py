@@ -38,6 +38,7 @@ _COMMON_DENIED = {
     "fsconfig": 431,
     "fsmount": 432,
     "fspick": 433,
+    "pidfd_getfd": 438,
     "mount_setattr": 442,
     "quotactl_fd": 443,
     "open_tree_attr": 467,

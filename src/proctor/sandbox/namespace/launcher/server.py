@@ -18,13 +18,14 @@ def main(fd: int, point: str | None = None, size: str = "0", users: str = "one")
 
     With `point`, `size` bytes of memory are mounted there first, for this process only; `users`: "one" or "many".
     """
+    os.set_inheritable(fd, False)
     linux.blank_own_traces()
     mounted: wire.Message = {"pid": os.getpid(), "errno": 0, "text": ""}
     if point is not None:
         try:
             memory.mount_own(point, int(size), many_users=users == "many")
         except OSError as fault:
-            mounted |= {"errno": fault.errno, "text": str(fault)}
+            mounted |= {"errno": fault.errno or 0, "text": wire.said(fault)}
 
     def handle(request: wire.Message, peer: socket.socket) -> None:
         match request["op"]:

@@ -72,7 +72,7 @@ def keep(request: dict[str, Any], peer: socket.socket) -> None:
         wire.send(peer, {"failed": failed.stage, "errno": failed.number, "text": failed.text})
         return
     except OSError as fault:  # what has started ends with this process
-        wire.send(peer, {"failed": "keeper", "errno": fault.errno, "text": str(fault)})
+        wire.send(peer, {"failed": "keeper", "errno": fault.errno or 0, "text": wire.said(fault)})
         return
     kinds = NAMESPACES & ~linux.CLONE_NEWNET if request["share_net"] else NAMESPACES
     world = World(pidfd, kinds, request["many_users"], uppers)
@@ -121,7 +121,7 @@ def _start(request: dict[str, Any]) -> tuple[int, int, int]:
         try:
             probes.map_ids(bwrap, os.geteuid(), os.getegid(), many_users=request["many_users"])
         except OSError as fault:
-            raise _Failed("map", fault.errno or 0, str(fault)) from None
+            raise _Failed("map", fault.errno or 0, wire.said(fault)) from None
         os.write(gate_w, b"g")
         info = _read_until(info_r, b"}")
         ready = _read_until(ready_r, b"\x01")
