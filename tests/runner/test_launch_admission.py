@@ -93,8 +93,8 @@ async def prepared(bench: Bench, out: Path) -> None:
     await admission.journal.close(None)
 
 
-async def asked(study: Path, out: Path, jobs: int = 1) -> Admission | Verdict:
-    return await admit(Request("run", out, study=study, jobs=jobs), KEY, Stop(), control="nowhere")
+async def asked(study: Path, out: Path, jobs: int = 1, command: str = "run") -> Admission | Verdict:
+    return await admit(Request(command, out, study=study, jobs=jobs), KEY, Stop(), control="nowhere")
 
 
 class Gates:
@@ -154,16 +154,17 @@ async def test_of_two_runs_at_once_into_one_folder_one_is_admitted_and_the_other
     assert bodies(out, Kind.RUN_ADMITTED)[0]["abandoned"] == []
 
 
-async def test_a_run_into_a_complete_one_does_not_touch_it_even_if_it_dies(
-    bench: Bench, tmp_path: Path, gates: Gates
+@pytest.mark.parametrize(("command", "reason"), [("run", Reason.RUN_EXISTS), ("resume", Reason.RUN_COMPLETE)])
+async def test_a_start_into_a_complete_run_does_not_touch_it_even_if_it_dies(
+    bench: Bench, tmp_path: Path, gates: Gates, command: str, reason: Reason
 ) -> None:
     out = tmp_path / "run"
     assert await bench.run(out) is Exit.DONE
-    late = asyncio.create_task(asked(bench.study, out, 1))
+    late = asyncio.create_task(asked(bench.study, out, 1, command))
     await gates.reached(1)
     check_record(out)
     gates.let(1)
     verdict = await late
     assert isinstance(verdict, Verdict)
-    assert [refusal.reason for refusal in verdict.refusals] == [Reason.RUN_EXISTS]
+    assert [refusal.reason for refusal in verdict.refusals] == [reason]
     check_record(out)

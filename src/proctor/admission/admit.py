@@ -94,10 +94,9 @@ async def admit(request: Request, key: OperatorKey, stop: Stop, *, control: str)
     try:
         # whoever does not hold the lock, or comes too late, says no from its first byte on: the holder may bind what
         # it finds pending, and a death before the verdict must not leave doubt in a run that is sound
-        known = FolderFacts(admitted=run.is_admitted(), locked=locked)
-        early = _judge(request, Gathered(Facts(request, known), {}), head)
-        manifest = run.new_manifest(early.manifest if early.refusals else head)
         facts, frozen, past = await asyncio.to_thread(_look, run, resuming, locked)
+        early = _judge(request, Gathered(Facts(request, facts), {}), head)
+        manifest = run.new_manifest(early.manifest if early.refusals else head)
         if resuming and past is not None:
             request = request.resumed(_first_request(run, past))
             head = {**head, "requested": request.as_record()}
