@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import signal
+import socket
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -82,6 +84,44 @@ async def test_a_killed_runner_leaves_no_process_and_prune_finds_the_rest(bench:
     assert {str(world) for world in worlds} <= set(removed)
     assert bench.left() == [] and not any(group.exists() for group in groups)
     assert pruned(bench, tmp_path) == []
+
+
+def test_what_a_runner_left_is_pruned_at_once_after_its_kill_again_and_again(bench: Bench, tmp_path: Path) -> None:
+    """The runner is dying, then dead and not waited for: neither keeps what it left."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    for number in range(5):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        runner = subprocess.Popen([sys.executable, "-c", RUNNER, str(folder)], env=environment)
+        out = folder / "out"
+        asyncio.run(until("the command begins", lambda out=out: out.exists() and out.read_text() == "begun\n"))
+        worlds = list((folder / "scratch").iterdir())
+        said = [json.loads((world / "marker.json").read_text()) for world in worlds]
+        groups = [Path(group) for each in said for group in each["groups"]]
+        runner.kill()
+        removed = pruned(bench, folder)
+        assert {str(world) for world in worlds} <= set(removed)
+        assert list((folder / "scratch").iterdir()) == [] and not any(group.exists() for group in groups)
+        assert sleepers() == []
+        runner.wait()
+
+
+def test_a_living_process_is_waited_for_and_spared(bench: Bench, tmp_path: Path) -> None:
+    (bench.scratch / "shell").mkdir(parents=True)
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        started = int(Path(f"/proc/{process.pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
+        said = {
+            "label": "other",
+            "host": socket.gethostname(),
+            "boot": Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
+            "pid": process.pid,
+            "started": started,
+            "groups": [],
+        }
+        (bench.scratch / "shell/marker.json").write_text(json.dumps(said))
+        assert pruned(bench, tmp_path) == [] and (bench.scratch / "shell").is_dir()
+        process.kill()  # and nobody waits for it yet
+        assert pruned(bench, tmp_path) == [str(bench.scratch / "shell")]
 
 
 async def test_a_live_run_and_other_folders_are_not_pruned(bench: Bench, tmp_path: Path) -> None:

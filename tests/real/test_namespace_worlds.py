@@ -123,6 +123,18 @@ async def test_a_deadline_ends_everything_and_is_typed(bench: Bench) -> None:
     assert await world.kill_all() == 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+async def test_what_fights_its_end_is_ended(bench: Bench, number: int) -> None:
+    world = await bench.start(limits=Limits(pids=64))
+    fight = f"import os\nwhile True:\n  try: os.kill(-1, {int(number)})\n  except OSError: pass"
+    ended, _ = await bench.run(world, "", argv=("python3", "-c", fight), deadline_sec=0.5)
+    assert ended.timed_out
+    ended, _ = await bench.run(world, f"setsid python3 -c '{fight}' & sleep 0.3", deadline_sec=1.0)
+    assert ended.leftovers >= 1
+    assert await world.kill_all() == 0
+    assert (await bench.run(world, "echo on"))[1] == "on\n"
+
+
 @pytest.mark.parametrize("deadline", [1e300, float("inf"), 1e10])
 async def test_a_deadline_beyond_all_clocks_is_one(bench: Bench, deadline: float) -> None:
     world = await bench.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -44,13 +45,42 @@ def test_what_may_live_stays(tmp_path: Path, changes: dict[str, object]) -> None
     assert marker.prune(tmp_path) == [] and left.is_dir()
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"pid": 1}', "\x00"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"pid": 1}', "\x00", "[" * 100_000])
 def test_what_is_no_marker_is_left_alone(tmp_path: Path, text: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder/marker.json").write_text(text)
     (tmp_path / "loop").symlink_to(tmp_path)
     assert marker.prune(tmp_path) == [] and (tmp_path / "folder").is_dir()
     assert marker.prune(tmp_path / "none") == []
+
+
+def test_a_dead_process_that_nobody_waited_for_leaves_what_is_removed(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        stat = Path(f"/proc/{process.pid}/stat")
+        started = int(stat.read_bytes().rpartition(b")")[2].split()[19])
+        left = make(tmp_path / "world", pid=process.pid, started=started)
+        assert marker.prune(tmp_path) == [] and left.is_dir()
+        process.kill()
+        assert marker.prune(tmp_path, 20) == [str(left)]
+        assert b") Z " in stat.read_bytes()
+
+
+def test_what_runs_in_a_dead_runs_world_is_ended_first(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "1000"]) as init:
+        left = make(tmp_path / "world", pid=dead_pid())
+        marker.note_init(left, init.pid)
+        assert marker.prune(tmp_path) == [str(left)]
+        assert init.wait(20) == -signal.SIGKILL
+
+
+def test_a_group_that_stays_keeps_the_folder_that_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(marker, "_GROUP_SEC", 0.05)
+    group = tmp_path / "group"
+    (group / "busy").mkdir(parents=True)
+    left = make(tmp_path / "scratch/world", pid=dead_pid(), groups=[str(group)])
+    assert marker.prune(tmp_path / "scratch") == [] and (left / "marker.json").is_file()
+    (group / "busy").rmdir()
+    assert marker.prune(tmp_path / "scratch") == [str(group), str(left)] and not left.exists()
 
 
 def test_words_name_no_place_of_the_host_but_usr(tmp_path: Path) -> None:

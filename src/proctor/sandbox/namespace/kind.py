@@ -31,10 +31,12 @@ from proctor.sandbox.namespace.grounds import Grounds
 from proctor.sandbox.namespace.layers import Files
 from proctor.sandbox.namespace.own import prune_own
 from proctor.sandbox.namespace.probe import Found
-from proctor.sandbox.namespace.sandbox import Built, NamespaceSandbox
+from proctor.sandbox.namespace.sandbox import Built, NamespaceSandbox, remove_group
 
 _START_SEC = 60.0
 _PROBE_SEC = 20.0
+# what a killed process takes at most to give its memory back
+_DYING_SEC = 3.0
 _NETWORKS = frozenset({Network.NONE, Network.GATEWAY_ONLY, Network.PUBLIC})
 
 
@@ -105,8 +107,12 @@ class NamespaceKind:
         layers.Home(Path(snapshot.facts["home"]), Path(snapshot.facts["layers_in"])).remove()
 
     def prune(self, scratch_root: Path, admitted: Admitted) -> list[str]:
-        """Remove what dead runs left below `scratch_root`: control groups with what is in them, and layers."""
-        return [*marker.prune(scratch_root), *prune_own()]
+        """Remove what dead runs left below `scratch_root`: processes, control groups and layers.
+
+        Nobody else may be starting worlds there. A process that did is dying, and is waited for; where it stays it is
+        an operator's shell, and its world is left alone.
+        """
+        return [*marker.prune(scratch_root, _DYING_SEC), *prune_own()]
 
     def keep(self, snapshot: Snapshot) -> None:
         """Leave a captured world where it lies: `prune` passes it over, `release` still removes it."""
@@ -206,7 +212,10 @@ async def _undo(home: layers.Home, group: cgroups.Group | None, keeper: Channel 
     if keeper is not None:
         await keeper.close()
     if group is not None:
-        cgroups.remove(group.folders)
+        try:
+            await remove_group(group)
+        except Refusal:
+            return  # the folder names the group: `prune` tries again
     await asyncio.to_thread(home.remove)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
 import time
@@ -49,9 +50,8 @@ def _put(folder: Path, said: dict[str, Any]) -> None:
 def live_init(scratch: Path) -> int | None:
     """PID 1 of a world that runs now below `scratch`, as the host counts, or None."""
     for _, said in _markers(scratch, _DEPTH):
-        pid = said.get("init")
-        if type(pid) is int and said.get("boot") == _boot() and said.get("init_started") == _started(pid) is not None:
-            return pid
+        if said["boot"] == _boot() and _runs(said.get("init"), said.get("init_started"), 0):
+            return int(said["init"])
     return None
 
 
@@ -60,17 +60,36 @@ def keep(folder: Path) -> None:
     (folder / _NAME).unlink(missing_ok=True)
 
 
-def prune(scratch_root: Path) -> list[str]:
-    """Remove the folders and groups of dead runs below `scratch_root`; the paths that were removed."""
+def prune(scratch_root: Path, patience_sec: float = 0.0) -> list[str]:
+    """Remove what dead runs left below `scratch_root`: processes, groups and folders; the paths that were removed.
+
+    For processes that seem to live, one may wait up to `patience_sec` altogether. What cannot be removed stays with
+    its marker, for the next time.
+    """
     removed: list[str] = []
+    deadline = time.monotonic() + patience_sec
     for home, said in _markers(scratch_root, _DEPTH):
-        if _may_live(said):
-            continue
-        groups = tuple(Path(group) for group in said.get("groups", []))
-        removed += [str(group) for group in groups if group.is_dir() and _end_group(group)]
-        tree.remove(home)
-        removed.append(str(home))
+        if not _may_live(said, deadline):
+            removed += _remove(home, said)
     return removed
+
+
+def _remove(home: Path, said: dict[str, Any]) -> list[str]:
+    if said["boot"] == _boot() and not _end_init(said.get("init"), said.get("init_started")):
+        return []
+    groups = [path for path in map(Path, said.get("groups", [])) if path.is_dir()]
+    removed = [str(group) for group in groups if _end_group(group)]
+    if len(removed) < len(groups):
+        return removed
+    try:
+        # the marker last: without it nobody would come back for the rest
+        for child in home.iterdir():
+            if child.name != _NAME:
+                tree.remove(child)
+        tree.remove(home)
+    except OSError:
+        return removed
+    return [*removed, str(home)]
 
 
 def _markers(folder: Path, depth: int) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -80,7 +99,7 @@ def _markers(folder: Path, depth: int) -> Iterator[tuple[Path, dict[str, Any]]]:
     if marker.is_file() and not marker.is_symlink():
         try:
             said = json.loads(marker.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return
         if isinstance(said, dict) and {"host", "boot", "pid", "started", "label"} <= said.keys():
             yield folder, said
@@ -90,11 +109,62 @@ def _markers(folder: Path, depth: int) -> Iterator[tuple[Path, dict[str, Any]]]:
             yield from _markers(child, depth - 1)
 
 
-def _may_live(said: dict[str, Any]) -> bool:
-    """Whether the process that wrote a marker may still run; another host's always may."""
+def _may_live(said: dict[str, Any], deadline: float) -> bool:
+    """Whether the process that wrote a marker runs, and still does at the deadline; another host's always may."""
     if said["host"] != socket.gethostname():
         return True
-    return bool(said["boot"] == _boot() and said["started"] == _started(said["pid"]))
+    patience = 0.0 if said["pid"] == os.getpid() else max(0.0, deadline - time.monotonic())
+    return said["boot"] == _boot() and _runs(said["pid"], said["started"], patience)
+
+
+def _runs(pid: Any, started: Any, patience_sec: float) -> bool:
+    """Whether the process that started then runs for longer than `patience_sec`.
+
+    One that is dead and not yet waited for by its parent runs no more.
+    """
+    opened = _opened(pid, started)
+    if opened is None:
+        return False
+    try:
+        return not _is_over(opened, patience_sec)
+    finally:
+        os.close(opened)
+
+
+def _opened(pid: Any, started: Any) -> int | None:
+    """A pidfd of the process that started then, or None where it is gone."""
+    if type(pid) is not int or pid <= 0:
+        return None
+    try:
+        opened = os.pidfd_open(pid)
+    except OSError:
+        return None
+    if _started(pid) != started or started is None:
+        os.close(opened)
+        return None
+    return opened
+
+
+def _is_over(pidfd: int, patience_sec: float) -> bool:
+    poller = select.poll()
+    poller.register(pidfd, select.POLLIN)
+    return bool(poller.poll(patience_sec * 1000))
+
+
+def _end_init(pid: Any, started: Any) -> bool:
+    """Kill PID 1 of a world, and all that is in it; whether it is gone."""
+    opened = _opened(pid, started)
+    if opened is None:
+        return True
+    try:
+        signal.pidfd_send_signal(opened, signal.SIGKILL)
+        return _is_over(opened, _GROUP_SEC)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    finally:
+        os.close(opened)
 
 
 def _boot() -> str:
@@ -117,9 +187,12 @@ def _end_group(group: Path) -> bool:
         try:
             for pid in (group / "cgroup.procs").read_text(encoding="ascii").split():
                 os.kill(int(pid), signal.SIGKILL)
-        except (FileNotFoundError, ProcessLookupError):
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
             pass
-        if cgroups.remove((group,)):
-            return True
+        try:
+            if cgroups.remove((group,)):
+                return True
+        except OSError:
+            return False
         time.sleep(0.01)
     return False

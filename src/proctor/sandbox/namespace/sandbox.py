@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 import resource
@@ -238,11 +239,10 @@ class NamespaceSandbox:
         return Snapshot(built.kind, built.spec.root, kept, facts)
 
     async def _remove(self) -> None:
-        try:
-            await self._close()
-        finally:
-            if not self._captured:
-                await asyncio.to_thread(self._built.home.remove)
+        # Where a group stays, so does the folder that names it: `prune` tries again.
+        await self._close()
+        if not self._captured:
+            await asyncio.to_thread(self._built.home.remove)
 
     async def _close(self) -> None:
         """End every process, and remove what of the world is not files. Done once, whoever asks."""
@@ -251,12 +251,12 @@ class NamespaceSandbox:
             if self._closed:
                 return
             if self._frozen and group is not None and group.can_freeze:
-                group.ask_freeze(False)
+                with contextlib.suppress(OSError):
+                    group.ask_freeze(False)
             await self._keeper.close()
-            self._closed = True
             if group is not None:
-                folders = group.folders
-                await _until(lambda: cgroups.remove(folders), _GROUP_SEC, "a control group could not be removed")
+                await remove_group(group)
+            self._closed = True
 
     def _job(self, command: Exec, deadline_sec: float) -> wire.Message:
         chosen, group = self._built.limits, self._built.group
@@ -303,6 +303,12 @@ class NamespaceSandbox:
             # What belongs to another user below cannot be written by the one user of this tier.
             reason = Reason.TASK_NEEDS_ROOT if self._built.tier is Tier.ORDINARY else Reason.PATH_UNSAFE
         return Refusal(reason, f"the sandbox could not do it: {text}", observed=answer["refused"])
+
+
+async def remove_group(group: cgroups.Group) -> None:
+    """Remove a world's groups once the last of its processes is gone. Raises Refusal (SANDBOX_LOST)."""
+    folders = group.folders
+    await _until(lambda: cgroups.remove(folders), _GROUP_SEC, "a control group could not be removed")
 
 
 def _bound(kind: int) -> int:

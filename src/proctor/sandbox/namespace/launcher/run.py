@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _PIECE = 1 << 18
 _SWEEP_SEC = 10.0
+_HELPER_SEC = 1.0
 # polls count milliseconds in 31 bits
 _LONGEST_POLL_SEC = 3600.0
 # The host's OOM killer takes a command before it takes what supervises it.
@@ -181,7 +182,7 @@ def _set_score(fd: int, score: bytes) -> None:
 
 
 def _signal_once(number: int) -> int:
-    """Signal every process inside but PID 1 once; how many there were. For a process that entered."""
+    """Signal every process inside but PID 1 once; how many there were. For a process that entered. Raises OSError."""
     count = len(watch.processes())
     if not count:
         return 0
@@ -194,7 +195,17 @@ def _signal_once(number: int) -> int:
             pass
         finally:
             os._exit(0)
-    os.waitpid(helper, 0)
+    helper_fd = os.pidfd_open(helper)
+    try:
+        poller = select.poll()
+        poller.register(helper_fd, select.POLLIN)
+        done = poller.poll(_HELPER_SEC * 1000)
+        if not done:
+            os.kill(helper, signal.SIGKILL)
+        if os.waitpid(helper, 0)[1] != 0 or not done:
+            raise InterruptedError("what is inside shares the helper's user, and stopped or ended it")
+    finally:
+        os.close(helper_fd)
     return count
 
 
@@ -234,7 +245,6 @@ def _sweep(world: World) -> int | None:
     pause = 0.0002
     while time.monotonic() < deadline:
         _reap()
-        # Again and again: what is inside shares our helper's user and may kill it before it kills.
         try:
             found = max(found, _signal_once(signal.SIGKILL))
         except OSError:  # a fork bomb has every number that the helper could get; what stands still forks no more
@@ -243,5 +253,8 @@ def _sweep(world: World) -> int | None:
             return found
         time.sleep(pause)
         pause = min(pause * 2, 0.05)
-    signal.pidfd_send_signal(world.pidfd, signal.SIGKILL)
+    try:
+        signal.pidfd_send_signal(world.pidfd, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # it ended already, and with it what was inside
     return None
