@@ -92,7 +92,9 @@ def test_what_a_runner_left_is_pruned_at_once_after_its_kill_again_and_again(ben
     for number in range(5):
         folder = tmp_path / str(number)
         folder.mkdir()
-        runner = subprocess.Popen([sys.executable, "-c", RUNNER, str(folder)], env=environment)
+        with (tmp_path / "said").open("ab") as said_file:
+            command = [sys.executable, "-c", RUNNER, str(folder)]
+            runner = subprocess.Popen(command, env=environment, stdout=said_file, stderr=said_file)
         out = folder / "out"
         asyncio.run(until("the command begins", lambda out=out: out.exists() and out.read_text() == "begun\n"))
         worlds = list((folder / "scratch").iterdir())
@@ -104,6 +106,7 @@ def test_what_a_runner_left_is_pruned_at_once_after_its_kill_again_and_again(ben
         assert list((folder / "scratch").iterdir()) == [] and not any(group.exists() for group in groups)
         assert sleepers() == []
         runner.wait()
+    assert (tmp_path / "said").read_text() == ""  # nor does what served the runner complain
 
 
 def test_a_living_process_is_waited_for_and_spared(bench: Bench, tmp_path: Path) -> None:

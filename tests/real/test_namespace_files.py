@@ -198,7 +198,7 @@ async def test_caps_hold(bench: Bench, tmp_path: Path) -> None:
     found = {one.path: one.skipped for one in await fetch(world, tmp_path / "got", "/logs", size=8)}
     assert found == {"/logs/a": None, "/logs/b": "cap of bytes", "/logs/huge": "cap of bytes"}
     many = await fetch(world, tmp_path / "got", "/many", files=50)
-    assert len(many) == 51 and many[-1].skipped == "cap of files"
+    assert len(many) == 51 and many[-1].skipped == "cap of files: 2,950 more left out"
     assert sum(one.skipped is None for one in many) == 50
 
 

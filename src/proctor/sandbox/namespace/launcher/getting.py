@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _DEPTH_CAP = 128
 # the host's own folder comes before it, and a path has 4,096 bytes
 _PATH_CAP = 2_048
+# beyond it the number of what is left out is a lower bound
+_MOST_COUNTED = 500_000
 
 
 def get(request: wire.Message, peer: socket.socket, world: World) -> None:
@@ -54,62 +56,95 @@ def _send_files(sock: socket.socket, request: wire.Message) -> None:
     budget = _Budget(request["cap_files"], request["cap_bytes"])
     kernel = {os.lstat("/proc").st_dev}
     for path in request["paths"]:
-        if not _send_path(sock, path, budget, kernel):
+        stopped = _send_path(sock, path, budget, kernel)
+        if stopped is not None:
+            rows = _count_rows(request["paths"], kernel)
+            more = f"{'at least ' if rows == _MOST_COUNTED else ''}{max(1, rows - request['cap_files']):,} more"
+            wire.send(sock, _skip(stopped, f"cap of files: {more} left out"))
             break
     wire.send(sock, {"kind": "end"})
 
 
-def _send_path(sock: socket.socket, top: str, budget: _Budget, kernel: set[int]) -> bool:
-    """One wanted path with all below it; False when the number of files is used up."""
+def _send_path(sock: socket.socket, top: str, budget: _Budget, kernel: set[int]) -> str | None:
+    """One wanted path with all below it; where that stopped when the number of files was used up, else None."""
     pending: list[tuple[str, int]] = [(top, 0)]
     while pending:
         path, depth = pending.pop()
         if budget.files <= 0:
-            wire.send(sock, _skip(path, "cap of files"))
-            return False
-        try:
-            skipped, below = _send_one(sock, path, depth, budget, kernel)
-        except FileNotFoundError:
-            skipped, below = "not there", []
-        except OSError as fault:
-            skipped, below = os.strerror(fault.errno or 0), []
+            return path
+        skipped, below, info = _look(path, depth, kernel, budget.files)
+        if info is not None:
+            skipped = _try_send(sock, path, info, budget)
         pending += [(name, depth + 1) for name in below]
         if skipped:
             budget.files -= 1
             wire.send(sock, _skip(path, skipped))
-    return True
+    return None
 
 
-def _send_one(
-    sock: socket.socket, path: str, depth: int, budget: _Budget, kernel: set[int]
-) -> tuple[str | None, list[str]]:
-    """Send one file, or list one folder: why it was skipped, and what is below it."""
+def _count_rows(tops: list[str], kernel: set[int]) -> int:
+    """How many rows all wanted paths would give without a cap, counted up to a bound."""
+    pending = [(top, 0) for top in tops]
+    rows = 0
+    while pending and rows < _MOST_COUNTED:
+        path, depth = pending.pop()
+        skipped, below, info = _look(path, depth, kernel, _MOST_COUNTED - rows)
+        pending += [(name, depth + 1) for name in below]
+        rows += skipped is not None or info is not None
+    return rows
+
+
+def _look(path: str, depth: int, kernel: set[int], most: int) -> tuple[str | None, list[str], os.stat_result | None]:
+    """Why a path is skipped, or what is below it, or that it is a file: one of the three."""
+    try:
+        return _looked(path, depth, kernel, most)
+    except FileNotFoundError:
+        return "not there", [], None
+    except OSError as fault:
+        return os.strerror(fault.errno or 0), [], None
+
+
+def _looked(path: str, depth: int, kernel: set[int], most: int) -> tuple[str | None, list[str], os.stat_result | None]:
     try:
         if len(path.encode()) > _PATH_CAP:
-            return "path too long", []
+            return "path too long", [], None
     except UnicodeEncodeError:
         # evidence names files in JSON, which cannot hold this name
-        return "name is no UTF-8", []
+        return "name is no UTF-8", [], None
     info = os.lstat(path)
     if info.st_dev in kernel:
-        return "kernel file", []
+        return "kernel file", [], None
     if stat.S_ISLNK(info.st_mode):
-        return "link", []
+        return "link", [], None
     if stat.S_ISDIR(info.st_mode):
         if depth >= _DEPTH_CAP:
-            return "too deep", []
-        below = list(_listed(path, budget.files))
+            return "too deep", [], None
+        below = list(_listed(path, most))
         # A wanted folder without content is brought out whole by bringing nothing.
-        return ("empty folder" if depth and not below else None), below
+        return ("empty folder" if depth and not below else None), below, None
     if not stat.S_ISREG(info.st_mode):
-        return "special file", []
+        return "special file", [], None
+    return None, [], info
+
+
+def _try_send(sock: socket.socket, path: str, info: os.stat_result, budget: _Budget) -> str | None:
+    try:
+        return _send_file(sock, path, info, budget)
+    except FileNotFoundError:
+        return "not there"
+    except OSError as fault:
+        return os.strerror(fault.errno or 0)
+
+
+def _send_file(sock: socket.socket, path: str, info: os.stat_result, budget: _Budget) -> str | None:
+    """Send one file; why it was skipped, else None."""
     if info.st_size > budget.size:
-        return "cap of bytes", []
+        return "cap of bytes"
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         opened = os.fstat(fd)
         if (opened.st_dev, opened.st_ino) != (info.st_dev, info.st_ino):
-            return "changed meanwhile", []
+            return "changed meanwhile"
         budget.files -= 1
         wire.send(sock, {"kind": "file", "path": path, "perm": stat.S_IMODE(info.st_mode) & 0o777})
         left = min(info.st_size, budget.size)
@@ -118,7 +153,7 @@ def _send_one(
             left -= len(data)
             budget.size -= len(data)
         wire.send(sock, {"kind": "data", "data": b""})
-        return None, []
+        return None
     finally:
         os.close(fd)
 

@@ -19,6 +19,8 @@ from proctor.sandbox.namespace.launcher import confine, linux
 from proctor.sandbox.namespace.launcher.world import NAMESPACES, World
 
 _PIECE = 1 << 14
+# what shells say of a command that cannot be run
+_NOT_ENTERED = 126
 
 
 def main(pid: int) -> int:
@@ -32,10 +34,14 @@ def main(pid: int) -> int:
         "user": None,
         "rlimits": {},
     }
-    world = _world(pid)
     if terminal:
         _same_size(ours)
-    world.enter(processes=True)
+    try:
+        world = _world(pid)
+        world.enter(processes=True)
+    except OSError as fault:
+        os.write(2, f"the world cannot be entered: {os.strerror(fault.errno or 0)}\n".encode())
+        return _NOT_ENTERED
     child = os.fork()
     if child == 0:
         _become(job | {"many_users": world.many_users}, theirs)
@@ -82,17 +88,15 @@ def _relay(ours: int) -> None:
         while True:
             ready = select.select(sources, [], [])[0]
             if ours in ready:
-                try:
-                    data = os.read(ours, _PIECE)
-                except OSError:
-                    return  # how a terminal says that its other end is closed
-                os.write(1, data)
+                os.write(1, os.read(ours, _PIECE))
             if 0 in ready:
                 keys = os.read(0, _PIECE)
                 if keys:
                     os.write(ours, keys)
                 else:
                     sources.remove(0)
+    except OSError:
+        return  # how a terminal says that its other end is closed
     finally:
         termios.tcsetattr(0, termios.TCSADRAIN, before)
 
