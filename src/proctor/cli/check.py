@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from proctor.cli.common import json_option, print_json, print_refusals, say
+from proctor.cli.completing import waive_option
 
 
 @click.command(short_help="Say whether a study would be admitted")
@@ -17,13 +18,15 @@ from proctor.cli.common import json_option, print_json, print_refusals, say
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N tasks, by name.")
 @click.option("--model", "models", multiple=True, help="Only this model of the stage.")
 @click.option("--arm", "arms", multiple=True, help="Only this arm of the stage.")
-@click.option("--waive", multiple=True, metavar="REASON", help="As `run` would.")
+@waive_option
 @json_option
 def check(study: Path, as_json: bool, **options: Any) -> int:
     """Say whether STUDY would be admitted: the same guards as `run`, nothing written, nothing started."""
     from proctor.admission.admit import check as look
     from proctor.core.exits import Exit
+    from proctor.report.text import count
     from proctor.runner.launch import Launch, requests
+    from proctor.study import plan
 
     verdicts = [look(request) for request in requests(Launch(command="check", study=study, **options))]
     if as_json:
@@ -34,16 +37,17 @@ def check(study: Path, as_json: bool, **options: Any) -> int:
     refused = [refusal for verdict in verdicts for refusal in verdict.refusals]
     if refused:
         print_refusals(refused)
-        say(f"{len(refused)} refusals: a run would not be admitted")
+        say(f"{count(len(refused), 'refusal')}: a run would not be admitted")
         return int(Exit.REFUSED)
     if not as_json:
         for verdict in verdicts:
             design = verdict.gathered.design if verdict.gathered else None
             if design is not None:
-                trials = len(design.tasks) * len(design.arms) * design.stage.epochs * len(design.model_names)
+                trials = plan(design).planned["trials"]
                 click.echo(
-                    f"{design.study.name} / {design.stage.name}: {trials} trials"
-                    f" ({len(design.tasks)} tasks, {len(design.arms)} arms, {design.stage.epochs} epochs)"
+                    f"{design.study.name} / {design.stage.name}: {count(trials, 'trial')}"
+                    f" ({count(len(design.tasks), 'task')}, {count(len(design.arms), 'arm')},"
+                    f" {count(design.stage.epochs, 'epoch')})"
                     f" would be admitted; design sha256 {design.sha256}"
                 )
     return int(Exit.DONE)

@@ -36,3 +36,12 @@ def agents(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 
 def _items(words: Iterable[tuple[str, str]], incomplete: str) -> list[CompletionItem]:
     return [CompletionItem(word, help=text) for word, text in words if word.startswith(incomplete)]
+
+
+waive_option = click.option(
+    "--waive",
+    multiple=True,
+    metavar="REASON",
+    shell_complete=waivable,
+    help="Go on although this reason refuses; recorded.",
+)

@@ -7,13 +7,14 @@ from pathlib import Path
 import click
 
 from proctor.cli.common import json_option, run_argument, say
+from proctor.cli.completing import waive_option
 
 
 @click.command(short_help="Go on with an interrupted or paused run")
 @run_argument
 @click.option("--study", type=click.Path(path_type=Path), help="Where the study is now, if the run folder was moved.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1, max=1024), metavar="N", help="Attempts at once.")
-@click.option("--waive", multiple=True, metavar="REASON", help="Go on although this reason refuses; recorded.")
+@waive_option
 @click.option("--quiet", is_flag=True, help="No progress.")
 @json_option
 def resume(run: Path, study: Path | None, jobs: int | None, waive: tuple[str, ...], quiet: bool, as_json: bool) -> int:

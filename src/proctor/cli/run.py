@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from proctor.cli.common import json_option, print_json, print_refusals, say
+from proctor.cli.completing import agents, waive_option
 
 if TYPE_CHECKING:
     from proctor.runner.session import Finished
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 @click.command(short_help="Run a study, or one task")
 @click.argument("study", type=click.Path(path_type=Path), required=False)
 @click.option("--task", type=click.Path(path_type=Path), help="One task folder instead of a study.")
-@click.option("--agent", help="With --task: the agent (oracle, nop, command, or an installed one).")
+@click.option(
+    "--agent", shell_complete=agents, help="With --task: the agent; oracle, nop, command or an installed one."
+)
 @click.option("--command", "program", help="With --task --agent command: the program, run by sh -c.")
 @click.option("--files", type=click.Path(path_type=Path), help="With --agent command: a folder, put at /agent.")
 @click.option(
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 @click.option("--model", "models", multiple=True, help="Only this model of the stage.")
 @click.option("--arm", "arms", multiple=True, help="Only this arm of the stage.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1, max=1024), metavar="N", help="Attempts at once.")
-@click.option("--waive", multiple=True, metavar="REASON", help="Go on although this reason refuses; recorded.")
+@waive_option
 @click.option("--prepare-only", is_flag=True, help="Admit and freeze, run nothing; `resume` starts it.")
 @click.option("--keep", is_flag=True, help="Keep the worlds of attempts for `proctor shell`.")
 @click.option("--yes", is_flag=True, help="Do not ask before spending (nothing is priced in this version).")

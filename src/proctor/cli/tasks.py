@@ -24,17 +24,27 @@ def tasks() -> None:
 @paths_argument
 @click.option("--rootfs", type=click.Path(path_type=Path), help="A root folder instead of the host's /usr.")
 @click.option("--substitute", multiple=True, metavar="IMAGE=ROOT", help="A root that stands in for IMAGE.")
+@click.option(
+    "--network",
+    type=click.Choice(["none", "gateway-only", "public"]),
+    help="What the task may reach at most (default: gateway-only).",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Where the runs go (default: runs/checks).")
 @json_option
 def check(
-    paths: tuple[Path, ...], rootfs: Path | None, substitute: tuple[str, ...], out: Path | None, as_json: bool
+    paths: tuple[Path, ...],
+    rootfs: Path | None,
+    substitute: tuple[str, ...],
+    network: str | None,
+    out: Path | None,
+    as_json: bool,
 ) -> int:
     """One verdict a path: what it is, what it needs, whether its own solution passes and doing nothing fails."""
     from proctor.core.exits import Exit
     from proctor.runner.selfcheck import check_tasks
 
     status, records = Exit.DONE, []
-    for verdict in check_tasks(paths, rootfs=rootfs, substitute=substitute, out=out, say=say):
+    for verdict in check_tasks(paths, rootfs=rootfs, substitute=substitute, network=network, out=out, say=say):
         records.append(verdict.as_record())
         if not as_json:
             _print(verdict)
@@ -99,7 +109,8 @@ def _print(verdict: TaskVerdict) -> None:
         names = {"oracle": "own solution", "nop": "doing nothing"}
         click.echo("  " + " · ".join(f"{names[agent]}: {grade}" for agent, grade in verdict.grades.items()))
     if verdict.task is not None:
-        for key in verdict.task.unknown_keys:
+        # runs that were admitted gave notice of them
+        for key in () if verdict.grades else verdict.task.unknown_keys:
             close = f" (closest known: {key.closest})" if key.closest else ""
             click.echo(f"  unknown key: {safe(key.name)}{safe(close)}")
         for note in [*verdict.task.notes, *verdict.task.migrated]:

@@ -32,7 +32,7 @@ class TaskVerdict:
     """What a path is, and whether it is a task that can be trusted.
 
     `grades` are of the runs that took place, by agent; `stopped` is the exit status of a run that did not end by
-    itself. `remarks` are about runs that ended as they should, and otherwise than by themselves.
+    itself. `remarks` are what the runs gave notice of, and how an agent ended other than by itself.
     """
 
     path: Path
@@ -79,13 +79,14 @@ def check_tasks(
     *,
     rootfs: Path | None,
     substitute: tuple[str, ...],
+    network: str | None,
     out: Path | None,
     say: Callable[[str], None],
 ) -> Iterator[TaskVerdict]:
     """One verdict for each thing found at the paths; stops after one that was interrupted."""
     base = out or runs_folder(Path.cwd()) / "checks"
     for candidate in discover(paths):
-        verdict = _check(candidate, base, rootfs, substitute, say)
+        verdict = _check(candidate, base, rootfs, substitute, network, say)
         yield verdict
         if verdict.stopped is not None:
             return
@@ -96,6 +97,7 @@ def _check(
     base: Path,
     rootfs: Path | None,
     substitute: tuple[str, ...],
+    network: str | None,
     say: Callable[[str], None],
 ) -> TaskVerdict:
     if candidate.refusal is not None or candidate.found is not Found.TASK:
@@ -118,11 +120,13 @@ def _check(
             agent=agent,
             rootfs=rootfs,
             substitute=substitute,
+            network=network,
             out=folder / agent,
             waive=("git_dirty",),
         )
         (finished,) = launch(how, quiet=True, say=say)
         runs.append(finished.run)
+        remarks += [notice for notice in finished.notices if notice not in remarks]
         if finished.refusals:
             known = {(refusal.reason, refusal.message) for refusal in refusals_found}
             refusals_found += [each for each in finished.refusals if (each.reason, each.message) not in known]

@@ -37,7 +37,6 @@ class Finished:
     exit: Exit
     run: Path
     refusals: tuple[Refusal, ...] = ()
-    waived: tuple[str, ...] = ()
     reason: Reason | None = None
     message: str | None = None
     totals: Mapping[str, int] | None = None
@@ -71,7 +70,6 @@ async def _execute(request: Request, key: OperatorKey, progress: Progress) -> Fi
     return Finished(
         status,
         request.out,
-        waived=request.waive,
         reason=session.ending.reason,
         message=session.ending.message,
         totals=session.totals,

@@ -69,7 +69,7 @@ def read_task(path: Path) -> Task:
         notes.append(f"{canary} leading canary line(s) are kept from the agent")
     environment = _environment(tree, "environment", read.toml.environment)
     if environment.image is not None and environment.recipe is not None:
-        notes.append(f"the image {environment.image} is used, and {environment.recipe.path} is not built")
+        notes.append(f"the image {environment.image} is named, and {environment.recipe.path} is not built")
     literal = taken_literally({**read.toml.environment.env, **read.toml.verifier.env, **read.toml.solution.env})
     if literal:
         notes.append(f"these variables hold ${{…}} within a longer value, taken as written: {', '.join(literal)}")
