@@ -130,7 +130,7 @@ async def make_run(
         await journal.close(None)
         return run
     state = RunState.of(read_entries(run.journal_path))
-    files = write_derived(run, frozen)
+    files = write_derived(run, frozen, drawn, state)
     await journal.close(
         {
             "exit_status": end,

@@ -20,7 +20,7 @@ from proctor.evidence.reader import read_entries
 from proctor.evidence.runfolder import FileRef, RunFolder
 from proctor.grading.grade import GradeState
 from proctor.grading.summary import Final, PlannedTrial, summarize
-from proctor.study import Design, Plan, plan
+from proctor.study import Design, Plan
 
 FORMAT = 1
 
@@ -87,12 +87,11 @@ def _group(cell: Cell, planned: int, counts: CellCounts | None) -> dict[str, Any
     }
 
 
-def write_derived(run: RunFolder, design: Design) -> list[FileRef]:
-    """Make the derived files anew from the evidence; returns what was written.
+def write_derived(run: RunFolder, design: Design, drawn: Plan, state: RunState) -> list[FileRef]:
+    """Write the derived files; returns what was written.
 
     Raises:
-        Refusal: the evidence cannot be read, or the files cannot be written.
+        Refusal: DISK_FULL, WRITE_FAILED.
     """
-    drawn = plan(design)
-    files = derived_files(design, drawn, fold(run, drawn))
+    files = derived_files(design, drawn, state)
     return [run.write_atomic(name, content) for name, content in sorted(files.items())]

@@ -17,7 +17,6 @@ from proctor.core.exits import Exit
 from proctor.core.ids import new_run_id
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.evidence.fold import RunState
 from proctor.evidence.keys import OperatorKey, config_dir, load_or_create
 from proctor.evidence.runfolder import FileRef
 from proctor.report.progress import Progress
@@ -25,7 +24,7 @@ from proctor.rollout.tools import Tools
 from proctor.rollout.waiting import in_thread
 from proctor.rollout.worlds import clear_dead
 from proctor.runner.control import serve, socket_path
-from proctor.runner.derived import derived_files, fold
+from proctor.runner.derived import fold, write_derived
 from proctor.runner.inputs import discard, stage
 from proctor.runner.lanes import Lanes
 
@@ -127,7 +126,10 @@ class Session:
         files: list[FileRef] = []
         if admission.journal.poisoned is None:
             try:
-                files = await asyncio.to_thread(self._write_derived, state)
+                admission.journal.release_reserve()
+                files = await asyncio.to_thread(
+                    write_derived, admission.run, admission.ready.design, admission.plan, state
+                )
             except Refusal as refusal:
                 # the end itself has its space in reserve
                 ending = Ending(Exit.INFRASTRUCTURE, refusal.reason, str(refusal))
@@ -144,12 +146,6 @@ class Session:
         )
         self._tidy()
         return ending.exit
-
-    def _write_derived(self, state: RunState) -> list[FileRef]:
-        admission = self._admission
-        admission.journal.release_reserve()
-        files = derived_files(admission.ready.design, admission.plan, state)
-        return [admission.run.write_atomic(name, content) for name, content in sorted(files.items())]
 
     def _tidy(self) -> None:
         discard(self._admission.token)
