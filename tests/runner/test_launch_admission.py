@@ -93,7 +93,7 @@ async def prepared(bench: Bench, out: Path) -> None:
     await admission.journal.close(None)
 
 
-async def asked(study: Path, out: Path, jobs: int = 1, command: str = "run") -> Admission | Verdict:
+async def asked(study: Path, out: Path, jobs: int | None = None, command: str = "run") -> Admission | Verdict:
     return await admit(Request(command, out, study=study, jobs=jobs), KEY, Stop(), control="nowhere")
 
 
