@@ -183,6 +183,9 @@ class FakeWorld:
         await self._step("kill_all")
         return 0
 
+    async def mark(self, apart: Sequence[str] = ()) -> None:
+        await self._step("mark")
+
     async def capture(self) -> Snapshot:
         await self._step("capture")
         return Snapshot("namespace", None, (self._home,))

@@ -64,6 +64,7 @@ DOORS = LOOKS | {
 MAY_CATCH_ALL = {
     "proctor.admission.finish._outcome": "the boundary of the process: the run ends on the record",
     "proctor.rollout.attempt.run_attempt": "the boundary of an attempt: it ends on the record, the run goes on",
+    "proctor.sandbox.namespace.launcher.wire._answer": "the boundary of a request: the fault is its answer",
 }
 
 _ALL = ("Exception", "BaseException")

@@ -150,3 +150,57 @@ async def test_an_agents_shell_is_not_what_keeps_a_fork(bench: Bench) -> None:
     ended, said = await bench.run(forked, "", argv=("cat", "/proc/1/comm"))
     assert (ended.exit_code, said.strip()) != (None, "")
     assert await forked.kill_all() == 0
+
+
+# --- what changed since a mark
+
+
+async def test_what_changed_since_the_mark_is_told(bench: Bench, tmp_path: Path) -> None:
+    world = await bench.start(network=Network.PUBLIC)  # which has a file of its own written into /etc
+    await bench.run(world, "mkdir -p /app /opt/tool/deep; echo 1 > /opt/tool/deep/a; echo 1 > /opt/b; rm /etc/hostname")
+    await bench.run(world, "echo 1 > /usr/bin/of-the-task; rm /usr/bin/env; echo 1 > /app/mine")
+    await world.mark(["/app"])
+    ended, said = await bench.run(
+        world,
+        "set -e; cd /usr/bin; cp yes yes.real; rm yes; echo '#!/bin/sh' > yes; chmod 755 yes; rm of-the-task;"
+        " sed -i s/root/toor/ /etc/passwd; touch /etc/was-here; rm /etc/was-here; rm /etc/timezone;"
+        " rm -r /opt/tool; chmod 600 /opt/b; mkdir /var/empty; touch /var/log/x; rm /var/log/x; echo 2 > /new;"
+        " mkdir -p /app/deep; echo 2 > /app/mine; echo 2 > /tmp/x; mkdir /logs; echo 2 > /logs/x;"
+        " printf 2 > $(printf '/root/odd\\377')",
+    )
+    assert ended.exit_code == 0, said
+    facts = (await world.capture()).facts
+    assert facts["changed"] == {"/": 1, "/etc": 2, "/opt": 2, "/root": 1, "/usr": 3, "/var": 1}
+    assert facts["changed_at_least"] is False
+    assert facts["changed_paths"] == [
+        "/usr/bin/of-the-task",
+        "/usr/bin/yes",
+        "/usr/bin/yes.real",
+        "/etc/passwd",
+        "/etc/timezone",
+    ]
+
+
+async def test_nothing_changed_is_told_too_in_a_fork_as_well(bench: Bench) -> None:
+    world = await bench.start()
+    await bench.run(world, "echo 1 > /etc/one; rm /etc/timezone; mkdir /srv/x")
+    await world.mark()
+    await bench.run(world, "ls -lR /etc > /dev/null; echo work > /tmp/work")
+    first = await world.capture()
+    assert (first.facts["changed"], first.facts["changed_paths"]) == ({}, [])
+    forked = await bench.kind.fork(first, bench.spec(), bench.admitted)
+    bench.worlds.append(forked)
+    await forked.mark()
+    await bench.run(forked, "rm -r /etc/one /srv/x; mkdir /srv/x; touch /etc/two; rm /etc/two")
+    second = await forked.capture()
+    assert second.facts["changed"] == {"/": 1, "/etc": 1}  # /srv/x is another one now
+    assert second.facts["changed_paths"] == ["/etc/one", "/srv/x"]
+    bench.kind.release(second, bench.admitted)
+    bench.kind.release(first, bench.admitted)
+
+
+async def test_a_world_that_was_not_marked_tells_no_changes(bench: Bench) -> None:
+    world = await bench.start()
+    await bench.run(world, "echo 1 > /etc/one")
+    facts = (await world.capture()).facts
+    assert facts["changed"] is None and facts["changed_why_not"] and "changed_paths" not in facts

@@ -161,7 +161,14 @@ class Fetched:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A captured world: layers on the host, lowest first; it lives as long as its scratch folder."""
+    """A captured world: layers on the host, lowest first; it lives as long as its scratch folder.
+
+    `facts` say what changed since the world was marked: `changed` counts files for `/usr`, `/etc`, `/opt`, `/var`,
+    `/root` and others of the system that have any, and under `/` for all else, but for `/tmp`, `/logs`, `/tests`,
+    `/solution`, `/agent`, `/skills` and what was said to be apart; what is removed counts. `changed_at_least` tells
+    that there may be more, `changed_paths` names the first five. Where it cannot be told `changed` is None, and
+    `changed_why_not` says why.
+    """
 
     kind: str
     root: Path | None
@@ -208,6 +215,13 @@ class Sandbox(Protocol):
 
     async def kill_all(self) -> int:
         """End every process inside but the keeper; returns how many there were."""
+        ...
+
+    async def mark(self, apart: Sequence[str] = ()) -> None:
+        """Remember the world as it stands: `capture` tells what changed after it.
+
+        `apart` are folders that are expected to change, as the working folder.
+        """
         ...
 
     async def capture(self) -> Snapshot:

@@ -189,6 +189,7 @@ class NamespaceKind:
                 spec=spec,
                 tier=found.tier,
                 home=home,
+                base=base,
                 captured=plan.captured,
                 files=ground.files,
                 limits=chosen,

@@ -92,7 +92,7 @@ def _join(source: str, target: str, *, keep_whiteouts: bool) -> None:
                 shutil.copy2(upper, merged, follow_symlinks=False)
                 os.chown(merged, info.st_uid, info.st_gid, follow_symlinks=False)
             continue
-        opaque = _is_opaque(upper)
+        opaque = is_opaque(upper)
         if there is not None and (opaque or not stat.S_ISDIR(there.st_mode)):
             hides = opaque or not stat.S_ISDIR(there.st_mode)
             remove(Path(merged))
@@ -112,7 +112,8 @@ def _is_whiteout(info: os.stat_result) -> bool:
     return stat.S_ISCHR(info.st_mode) and info.st_rdev == 0
 
 
-def _is_opaque(path: str) -> bool:
+def is_opaque(path: str) -> bool:
+    """Whether a folder of a layer hides all that lies below it."""
     for name in _OPAQUE:
         try:
             if os.getxattr(path, name, follow_symlinks=False) == b"y":

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Ended, Exec, Fetched, LimitInForce, PutItem, SandboxSpec, Snapshot, Tier
-from proctor.sandbox.namespace import answers, cgroups, layers
+from proctor.sandbox.namespace import answers, cgroups, changes, layers
 from proctor.sandbox.namespace.channel import Channel, finish
 from proctor.sandbox.namespace.launcher import tree, wire
 from proctor.sandbox.namespace.limits import LimitPlan
@@ -41,6 +41,7 @@ class Built:
     spec: SandboxSpec
     tier: Tier
     home: layers.Home
+    base: Path
     captured: tuple[Path, ...]
     files: layers.Files
     limits: LimitPlan
@@ -61,6 +62,8 @@ class NamespaceSandbox:
         self._ending = asyncio.Lock()
         self._closed = False
         self._captured = False
+        self._apart: tuple[str, ...] = ()
+        self._marked: changes.Survey | None = None
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -196,6 +199,15 @@ class NamespaceSandbox:
         self._frozen = False
         return max(count, int(answer["count"]))
 
+    async def mark(self, apart: Sequence[str] = ()) -> None:
+        """Remember the world as it stands: `capture` tells what changed after it. Raises Refusal (SANDBOX_LOST)."""
+        self._apart = tuple(apart)
+        async with self._turn:
+            try:
+                self._marked = await asyncio.to_thread(self._survey)
+            except OSError as fault:
+                raise Refusal(Reason.SANDBOX_LOST, "the world's folders are gone", observed=str(fault)) from fault
+
     async def capture(self) -> Snapshot:
         """End this world and keep its layers.
 
@@ -221,6 +233,7 @@ class NamespaceSandbox:
         self._ended = True
         await self._close()
         built, home = self._built, self._built.home
+        changed = await asyncio.to_thread(lambda: changes.told(self._marked, self._survey))
         kept = (home.upper,) if built.files is layers.Files.COPIED else (*built.captured, home.upper)
         await asyncio.to_thread(tree.remove, home.work)
         if len(kept) >= layers.MOST_LAYERS:
@@ -235,8 +248,14 @@ class NamespaceSandbox:
             "files": built.files.value,
             "tier": built.tier.value,
             "layers": len(kept),
+            **changed,
         }
         return Snapshot(built.kind, built.spec.root, kept, facts)
+
+    def _survey(self) -> changes.Survey:
+        built = self._built
+        lowers = changes.Lowers(built.captured, built.base, built.spec.root)
+        return changes.survey(built.home.upper, lowers, self._apart)
 
     async def _remove(self) -> None:
         # Where a group stays, so does the folder that names it: `prune` tries again.

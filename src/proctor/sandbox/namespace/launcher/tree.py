@@ -1,10 +1,14 @@
-"""Removing what agents built: any depth, any modes."""
+"""Walking and removing what agents built: any depth, any modes."""
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+_PATH_MAX = 4096
+_HOP = 1000  # characters: at most four bytes each
 
 
 def remove(path: Path) -> None:
@@ -39,6 +43,47 @@ def remove(path: Path) -> None:
     finally:
         os.close(fd)
     path.rmdir()
+
+
+def walk(top: int, enter: Callable[[str], bool] = lambda folder: True) -> Iterator[tuple[str, str, os.stat_result]]:
+    """Everything below the folder behind the descriptor `top`: its folder (`""` or `/a/b`), its name and what it is.
+
+    Folders that `enter` does not want, that cannot be read or that go meanwhile are not looked into.
+    """
+    pending = [""]
+    while pending:
+        folder = pending.pop()
+        try:
+            fd = _open_folder(top, f".{folder}")
+        except OSError:
+            continue
+        try:
+            with os.scandir(fd) as entries:
+                for entry in entries:
+                    try:
+                        info = entry.stat(follow_symlinks=False)
+                    except OSError:
+                        continue
+                    yield folder, entry.name, info
+                    if stat.S_ISDIR(info.st_mode) and enter(f"{folder}/{entry.name}"):
+                        pending.append(f"{folder}/{entry.name}")
+        except OSError:
+            continue
+        finally:
+            os.close(fd)
+
+
+def _open_folder(top: int, path: str) -> int:
+    """Open a folder below `top`, in several steps where the path is longer than one call takes."""
+    fd = os.dup(top)
+    while path:
+        cut = len(path) if len(path.encode("utf-8", "surrogateescape")) < _PATH_MAX else path.rindex("/", 0, _HOP)
+        try:
+            deeper = os.open(path[:cut], os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
+        finally:
+            os.close(fd)
+        fd, path = deeper, path[cut + 1 :]
+    return fd
 
 
 def _enter(name: str, within: int | None) -> int:

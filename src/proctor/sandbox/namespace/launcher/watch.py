@@ -7,8 +7,8 @@ import stat
 import time
 from pathlib import Path
 
-_PATH_MAX = 4096
-_HOP = 1000  # characters: at most four bytes each
+from proctor.sandbox.namespace.launcher import tree
+
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -53,45 +53,13 @@ def tree_bytes(top: int) -> int:
     """Disk space that the folder behind the descriptor `top` takes, a file with several names counted once."""
     total = 0
     seen: set[tuple[int, int]] = set()
-    pending = ["."]
-    while pending:
-        path = pending.pop()
-        try:
-            fd = _open_folder(top, path)
-        except OSError:
-            continue  # removed meanwhile
-        try:
-            with os.scandir(fd) as entries:
-                for entry in entries:
-                    try:
-                        info = entry.stat(follow_symlinks=False)
-                    except OSError:
-                        continue
-                    if stat.S_ISDIR(info.st_mode):
-                        pending.append(f"{path}/{entry.name}")
-                    elif info.st_nlink > 1:
-                        if (info.st_dev, info.st_ino) in seen:
-                            continue
-                        seen.add((info.st_dev, info.st_ino))
-                    total += info.st_blocks * 512
-        except OSError:
-            continue
-        finally:
-            os.close(fd)
+    for _, _, info in tree.walk(top):
+        if info.st_nlink > 1 and not stat.S_ISDIR(info.st_mode):
+            if (info.st_dev, info.st_ino) in seen:
+                continue
+            seen.add((info.st_dev, info.st_ino))
+        total += info.st_blocks * 512
     return total
-
-
-def _open_folder(top: int, path: str) -> int:
-    """Open a folder below `top`, in several steps where the path is longer than one call takes."""
-    fd = os.dup(top)
-    while path:
-        cut = len(path) if len(path.encode("utf-8", "surrogateescape")) < _PATH_MAX else path.rindex("/", 0, _HOP)
-        try:
-            deeper = os.open(path[:cut], os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
-        finally:
-            os.close(fd)
-        fd, path = deeper, path[cut + 1 :]
-    return fd
 
 
 class Watch:
