@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ import proctor
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.namespace.channel import finish, launch
-from proctor.sandbox.namespace.launcher import confine, holder, wire
+from proctor.sandbox.namespace.launcher import confine, holder, run, wire
 
 values = st.recursive(
     st.none()
@@ -91,6 +92,18 @@ def test_users_are_found_by_name_and_number() -> None:
 def test_users_that_are_none_are_refused(wanted: str) -> None:
     with pytest.raises(confine.StartError):
         confine.find_user(wanted)
+
+
+def test_output_that_somebody_else_read_away_is_not_waited_for(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("wb") as file:
+        output = run.Output(file.fileno(), 3)
+        assert output.pump()  # nothing there, though a poll said so
+        os.write(output.writer, b"four")
+        assert output.pump() and (output.kept, output.dropped) == (3, 1)
+        os.close(output.writer)
+        assert not output.pump()
+        os.close(output.source)
+    assert (tmp_path / "out").read_bytes() == b"fou"
 
 
 async def test_a_launcher_that_ended_is_a_typed_refusal() -> None:

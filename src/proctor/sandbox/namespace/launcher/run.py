@@ -24,17 +24,22 @@ _LONGEST_POLL_SEC = 3600.0
 _OOM_SCORE = b"500"
 
 
-class _Output:
+class Output:
     """One stream on its way to a host file: what is beyond the cap is read and dropped."""
 
     def __init__(self, target: int, cap: int) -> None:
         self.source, self.writer = os.pipe()
+        # A command can read its own output away between our poll and our read.
+        os.set_blocking(self.source, False)
         self._target, self._room = target, cap
         self.kept = self.dropped = 0
 
     def pump(self) -> bool:
         """Move what is there; False at the end."""
-        data = os.read(self.source, _PIECE)
+        try:
+            data = os.read(self.source, _PIECE)
+        except BlockingIOError:
+            return True
         keep = data[: self._room]
         self._room -= len(keep)
         self.kept += len(keep)
@@ -73,7 +78,7 @@ class _Prepared:
     def __init__(self, job: dict[str, Any]) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
         paths = [path for path in (job["stdout"], job["stderr"]) if path]
-        self.outputs = [_Output(os.open(path, flags, 0o644), job["cap"]) for path in paths]
+        self.outputs = [Output(os.open(path, flags, 0o644), job["cap"]) for path in paths]
         self.standard = (_stdin(job["data"]), self.outputs[0].writer, self.outputs[-1].writer)
         self.groups = [os.open(path, os.O_WRONLY) for path in job["groups"]]
         self.score = os.open("/proc/self/oom_score_adj", os.O_RDWR)
@@ -125,8 +130,8 @@ def _supervised(
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     answer["leftovers"] = _sweep(world)
-    for pump in sources.values():  # every writer is dead, so this ends
-        while pump():
+    for source, pump in sources.items():
+        while select.select([source], [], [], 0)[0] and pump():
             pass
     trouble = os.read(trouble_r, 4096).decode("utf-8", "replace")
     answer["start_error"] = trouble or None
