@@ -24,7 +24,7 @@ from builder import Checkpoint, Step, Story, make_design, seal
 from primitives import drawn_order
 
 ROOT = Path(__file__).resolve().parent.parent
-ENTRIES_PER_BLOCK = 46
+ENTRIES_PER_BLOCK = 50
 ARMS = 4
 EPOCHS = 4
 CHECKPOINT_EVERY = 10_000
@@ -55,7 +55,8 @@ def story_steps(story: Story, folder: Path, files: int) -> Iterator[Step | Check
     for index in range(len(story.order)):
         story.block(index)
         for place, arm in enumerate(story.arms(index)):
-            attempt = story.run_attempt(index, arm, ("pass", "fail", "ungraded")[(index + place) % 3])
+            grade = ("pass", "fail", "ungraded")[(index + place) % 3] if files else "ungraded"
+            attempt = story.run_attempt(index, arm, grade)
             if not files:
                 for nth in (0, 1):
                     story.find("attempt.files", nth, attempt=attempt).body["files"] = []
@@ -86,9 +87,6 @@ def build(folder: Path, entries: int, *, files: int) -> int:
     tasks = max(1, entries // ENTRIES_PER_BLOCK // EPOCHS)
     story = Story(make_design(tasks=tasks, arms=ARMS, epochs=EPOCHS))
     story.order = drawn_order(story.design)
-    if not files:
-        # Grades can then not be recomputed from verdict files, and nothing asks for it.
-        story.design["grading"]["solved"] = "tests"
     for name in ("checkpoints", "packs", "manifests"):
         (folder / name).mkdir(parents=True)
     with (folder / "journal.jsonl").open("wb") as journal:
@@ -132,7 +130,13 @@ def main() -> None:
     """Prints the figures."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--entries", type=int, default=300_000)
-    options.add_argument("--files", type=int, choices=(0, 1), default=0, help="1: each attempt has its files")
+    options.add_argument(
+        "--files",
+        type=int,
+        choices=(0, 1),
+        default=0,
+        help="1: each attempt has its files; 0: none has, and each is ungraded",
+    )
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         small, large = Path(temporary, "small"), Path(temporary, "large")

@@ -72,6 +72,14 @@ def reasons() -> str:
     return "\n\n".join(parts)
 
 
+def reason_ids() -> str:
+    """The ids that entries may use, for the evidence format: those of grades that could not be given, and the rest."""
+    found = import_module("proctor.core.reasons")
+    ungraded = [reason.id for reason in found.Reason if reason.family is found.Family.UNGRADED]
+    others = [reason.id for reason in found.Reason if reason.family is not found.Family.UNGRADED]
+    return f"{prose('Of a grade that could not be given: ' + code(ungraded) + '.')}\n\n{prose(code(others) + '.')}"
+
+
 def guards() -> str:
     """Every guard of admission, in the order in which refusals are listed."""
     rows = [
@@ -155,6 +163,7 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 PARTS: dict[tuple[str, str], Callable[[], str]] = {
     ("evidence-format.md", "kinds"): kinds,
+    ("evidence-format.md", "reason ids"): reason_ids,
     ("reference.md", "exit status"): exits,
 }
 

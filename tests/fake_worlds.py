@@ -103,7 +103,7 @@ class FakeKind:
         self.reward = reward
         self.on_exec: Callable[[Exec], None] = lambda command: None
         self.refusal: Reason | None = None
-        self.facts: Mapping[str, Any] = {"kind": "namespace", "tier": "privileged"}
+        self.facts: Mapping[str, Any] = {"kind": "namespace", "tier": "privileged", "network": "none"}
         self.live: set[Path] = set()
         self.made = 0
 

@@ -234,9 +234,14 @@ async def _attempt(
         return {}
     ended = {"exit_code": 0, "signal": None, "timed_out": False, "output_bytes": len(each.agent_output)}
     ended |= {"output_dropped": 0, "leftovers": 0, "limit_hit": None, "start_error": None}
-    await add(Kind.AGENT_ENDED, exception=each.exception, ended=ended, duration_ns=2 * SECOND)
+    by_itself = {"agent_timeout": (None, 9), "agent_killed": (None, 9), "agent_error": (1, None)}
+    exit_code, signal = by_itself.get(each.exception or "", (0, None))
+    of_agent = each.exception if each.exception in by_itself else None
+    ended_so = {**ended, "exit_code": exit_code, "signal": signal, "timed_out": of_agent == "agent_timeout"}
+    await add(Kind.AGENT_ENDED, exception=of_agent, ended=ended_so, duration_ns=2 * SECOND)
     graded = None
     if each.outcome == "completed":
+        await add(Kind.SANDBOX_STARTED, role="verifier", from_snapshot=True, **world)
         graded = await _verify(add, run.path / folder, each, ended)
     end = {"outcome": each.outcome, "exception": each.exception, "message": each.message}
     end["timing"] = {} if each.outcome == "lost" else {"start": SECOND // 2, "agent": 2 * SECOND}

@@ -10,9 +10,54 @@ from typing import Any
 
 from proctor_verify import canonical
 from proctor_verify.errors import Unreadable
+from proctor_verify.shapes import NUMBER, SHA256, TEXT, list_of, or_null, record
+from proctor_verify.vocabulary import NETWORKS
 
 MAX_TRIALS = 5_000_000
 NO_TRIAL = -1
+
+
+_SKILLS = list_of(record(name=TEXT, sha256=SHA256))
+
+
+@dataclass(frozen=True)
+class ArmPlan:
+    """What an arm runs with: agent, canonical JSON of its settings and of its skills, deadline, kind of world, network.
+
+    `network` is a place in `NETWORKS`.
+    """
+
+    agent: str
+    settings: bytes
+    skills: bytes
+    timeout_sec: float | None
+    kind: str
+    network: int
+
+    @classmethod
+    def read(cls, arm: Any, design: Any) -> ArmPlan:
+        """An arm's own agent and sandbox where it has them, else the design's.
+
+        Raises:
+            Unreadable: one of them is missing, or a field of it is of another type.
+        """
+        agent = _get(arm if "agent" in arm else design, "agent", dict)
+        sandbox = _get(arm if "sandbox" in arm else design, "sandbox", dict)
+        skills = [
+            {"name": skill.get("name"), "sha256": skill.get("sha256")} if isinstance(skill, dict) else skill
+            for skill in (_get(arm, "skills", list) if "skills" in arm else [])
+        ]
+        timeout_sec, network = agent.get("timeout_sec"), _get(sandbox, "network", str)
+        if not _SKILLS.holds(skills) or not or_null(NUMBER).holds(timeout_sec) or network not in NETWORKS:
+            raise Unreadable(f"arm {arm['name']} has skills, a timeout or a network of no known form")
+        return cls(
+            agent=_get(agent, "name", str),
+            settings=canonical.encode(_get(agent, "settings", dict)),
+            skills=canonical.encode(skills),
+            timeout_sec=timeout_sec,
+            kind=_get(sandbox, "kind", str),
+            network=NETWORKS.index(network),
+        )
 
 
 @dataclass(frozen=True)
@@ -28,6 +73,7 @@ class Design:
     replacements: int
     seed: int
     solved: str | None
+    plans: dict[str, ArmPlan]
 
     @property
     def blocks(self) -> int:
@@ -69,6 +115,7 @@ class Design:
             replacements=replacements,
             seed=_get(_get(value, "draw", dict), "seed", int),
             solved=solved if isinstance(solved, str) else None,
+            plans={arm["name"]: ArmPlan.read(arm, value) for arm in value["arms"]},
         )
 
 

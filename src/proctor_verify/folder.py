@@ -85,6 +85,11 @@ class Folder:
                 raise Unreadable(f"is {size:,} bytes long, more than {limit:,}")
             return _read_exactly(stream, limit)
 
+    def read_start(self, path: str, most: int) -> bytes:
+        """The first bytes of a plain file, at most so many. Raises as `open`."""
+        with self.open(path) as stream:
+            return _read_at_most(stream, most)
+
     def digest(self, path: str, size: int) -> str:
         """The hex SHA-256 of a plain file that must have `size` bytes.
 
@@ -167,16 +172,21 @@ def _parts(path: str) -> list[str]:
 
 
 def _read_exactly(stream: BinaryIO, limit: int) -> bytes:
+    data = _read_at_most(stream, limit + 1)
+    if len(data) > limit:
+        raise Unreadable(f"grew beyond {limit:,} bytes while it was read")
+    return data
+
+
+def _read_at_most(stream: BinaryIO, most: int) -> bytes:
     chunks: list[bytes] = []
-    left = limit + 1
+    left = most
     try:
         while left > 0 and (chunk := stream.read(min(left, _CHUNK))):
             chunks.append(chunk)
             left -= len(chunk)
     except OSError as error:
         raise _not_readable(error) from error
-    if left <= 0:
-        raise Unreadable(f"grew beyond {limit:,} bytes while it was read")
     return b"".join(chunks)
 
 

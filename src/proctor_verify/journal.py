@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 MAX_LINE = 65_535
+# A line beyond an entry's bound is hashed as it passes, but not for ever: a file can claim any size.
+MAX_HASHED = 16 << 20
 _CHUNK = 1 << 20
 
 
@@ -15,8 +17,9 @@ _CHUNK = 1 << 20
 class Line:
     """One line without its newline: number from 0, hex SHA-256, RFC 6962 leaf hash.
 
-    `raw` is None where the line is too long to be an entry; `terminated` is false only for a last line that no
-    newline ends. The rest is set by who parses it: `fault` of its bytes, `misshapen` as an entry, `unknown_kind`.
+    `raw` is None where the line is too long to be an entry; `terminated` is false only for a last line: no newline
+    ends it, or (then `given_up` is true) none did within `MAX_HASHED` bytes, and nothing more is read. The rest is set
+    by who parses it: `fault` of its bytes, `misshapen` as an entry, `unknown_kind`.
     """
 
     number: int
@@ -24,6 +27,7 @@ class Line:
     leaf: bytes
     raw: bytes | None
     terminated: bool = True
+    given_up: bool = False
     fault: str | None = None
     misshapen: str | None = None
     unknown_kind: str | None = None
@@ -36,13 +40,14 @@ class Entry:
     line: int
     seq: int
     prev: str
+    time: str
     mono: int
     kind: str
     body: dict[str, Any]
 
 
 def read_lines(stream: BinaryIO) -> Iterator[Line]:
-    """Every line of the stream. A line beyond the limit is hashed as it passes, and never held."""
+    """Every line of the stream, up to one beyond `MAX_HASHED`. One that is no entry for its length is never held."""
     number = 0
     parts: list[bytes] = []
     held = 0
@@ -64,6 +69,9 @@ def read_lines(stream: BinaryIO) -> Iterator[Line]:
             number += 1
         if long is not None:
             long.feed(last)
+            if long.size > MAX_HASHED:
+                yield long.line(number, terminated=False, given_up=True)
+                return
         elif last:
             parts.append(last)
             held += len(last)
@@ -86,12 +94,14 @@ def _line(number: int, raw: bytes, *, terminated: bool) -> Line:
 
 class _LongLine:
     def __init__(self) -> None:
+        self.size = 0
         self._digest = hashlib.sha256()
         self._leaf = hashlib.sha256(b"\0")
 
     def feed(self, piece: bytes) -> None:
+        self.size += len(piece)
         self._digest.update(piece)
         self._leaf.update(piece)
 
-    def line(self, number: int, *, terminated: bool) -> Line:
-        return Line(number, self._digest.hexdigest(), self._leaf.digest(), None, terminated)
+    def line(self, number: int, *, terminated: bool, given_up: bool = False) -> Line:
+        return Line(number, self._digest.hexdigest(), self._leaf.digest(), None, terminated, given_up)

@@ -57,7 +57,10 @@ class OpenAttempt:
     trial: int
     folder: str
     agent_started: bool = False
-    agent_ended: bool = False
+    agent_ended: dict[str, Any] | None = None
+    verifier_ended: dict[str, Any] | None = None
+    verifier_world: bool = False
+    graded: dict[str, Any] | None = None
     grade: Grade | None = None
     files: dict[str, FileFact] = field(default_factory=dict)
 
@@ -115,7 +118,10 @@ class Blocks:
 
 
 class Run:
-    """The facts. `size` and `head` are of the lines before the entry that checks see now."""
+    """The facts. `size` and `head` are of the lines before the entry that checks see now.
+
+    `begun` counts the attempts admitted in this opening.
+    """
 
     def __init__(self, folder: Folder, trust: TrustRoot | None) -> None:
         self.folder = folder
@@ -128,6 +134,7 @@ class Run:
         self.blind: str | None = None
         self.first: dict[str, Any] | None = None
         self.openings = 0
+        self.begun = 0
         self.last_kind: str | None = None
         self.derived: dict[str, FileFact] = {}
         self.open: dict[str, OpenAttempt] = {}
@@ -202,6 +209,7 @@ class Run:
 
     def _run_resumed(self, body: dict[str, Any]) -> None:
         self.openings += 1
+        self.begun = 0
 
     def _run_ended(self, body: dict[str, Any]) -> None:
         # A later end that could not write its files leaves those of an earlier one standing.
@@ -218,6 +226,7 @@ class Run:
             self.blocks.ended[block] = 1
 
     def _attempt_admitted(self, body: dict[str, Any]) -> None:
+        self.begun += 1
         trial = self.trials.find(body["trial"]) if self.trials else NO_TRIAL
         self.open[body["attempt"]] = OpenAttempt(body["attempt"], trial, body["folder"])
         if self.trials is not None and trial != NO_TRIAL:
@@ -234,7 +243,15 @@ class Run:
 
     def _agent_ended(self, body: dict[str, Any]) -> None:
         if attempt := self.open.get(body["attempt"]):
-            attempt.agent_ended = True
+            attempt.agent_ended = body
+
+    def _sandbox_started(self, body: dict[str, Any]) -> None:
+        if attempt := self.open.get(body["attempt"]):
+            attempt.verifier_world |= body["role"] == "verifier"
+
+    def _verifier_ended(self, body: dict[str, Any]) -> None:
+        if attempt := self.open.get(body["attempt"]):
+            attempt.verifier_ended = body
 
     def _attempt_files(self, body: dict[str, Any]) -> None:
         if attempt := self.open.get(body["attempt"]):
@@ -244,7 +261,7 @@ class Run:
     def _attempt_graded(self, body: dict[str, Any]) -> None:
         attempt = self.open.get(body["attempt"])
         if attempt is not None and attempt.grade is None:
-            attempt.grade = Grade.of(body)
+            attempt.graded, attempt.grade = body, Grade.of(body)
 
     def _attempt_ended(self, body: dict[str, Any]) -> None:
         attempt = self.open.pop(body["attempt"], None)
@@ -282,8 +299,10 @@ _TAKERS: dict[str, Callable[[Run, dict[str, Any]], None]] = {
     "block.admitted": Run._block_admitted,
     "block.ended": Run._block_ended,
     "attempt.admitted": Run._attempt_admitted,
+    "sandbox.started": Run._sandbox_started,
     "agent.started": Run._agent_started,
     "agent.ended": Run._agent_ended,
+    "verifier.ended": Run._verifier_ended,
     "attempt.files": Run._attempt_files,
     "attempt.graded": Run._attempt_graded,
     "attempt.ended": Run._attempt_ended,

@@ -2,186 +2,207 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-Holds = Callable[[Any], bool]
-
-
-class Shape(NamedTuple):
-    """What a value must be: in words, and as a test."""
-
-    words: str
-    holds: Holds
-
-
-def _matches(pattern: str, words: str) -> Shape:
-    fullmatch = re.compile(pattern, re.ASCII).fullmatch
-    return Shape(words, lambda v: type(v) is str and fullmatch(v) is not None)
-
-
-def _one_of(*words: str) -> Shape:
-    allowed = frozenset(words)
-    return Shape(" | ".join(words), lambda v: type(v) is str and v in allowed)
-
-
-def _or_null(shape: Shape) -> Shape:
-    holds = shape.holds
-    return Shape(f"{shape.words}, or null", lambda v: v is None or holds(v))
-
-
-def _list_of(shape: Shape) -> Shape:
-    holds = shape.holds
-    return Shape(f"a list, each {shape.words}", lambda v: type(v) is list and all(map(holds, v)))
-
-
-def _record(**fields: Shape) -> Shape:
-    keys = fields.keys()
-    tests = [(name, shape.holds) for name, shape in fields.items()]
-    words = f"an object with exactly {', '.join(fields)}"
-    return Shape(words, lambda v: type(v) is dict and v.keys() == keys and all(holds(v[name]) for name, holds in tests))
-
-
-def _either(first: Shape, second: Shape) -> Shape:
-    return Shape(f"{first.words}; or {second.words}", lambda v: first.holds(v) or second.holds(v))
-
-
-TEXT = Shape("text", lambda v: type(v) is str)
-COUNT = Shape("an integer of 0 or more", lambda v: type(v) is int and v >= 0)
-FROM_ONE = Shape("an integer of 1 or more", lambda v: type(v) is int and v >= 1)
-INTEGER = Shape("an integer", lambda v: type(v) is int)
-NUMBER = Shape("a number", lambda v: type(v) is int or type(v) is float)
-FLAG = Shape("true or false", lambda v: type(v) is bool)
-OBJECT = Shape("an object", lambda v: type(v) is dict)
-OBJECTS = _list_of(OBJECT)
-SHA256 = _matches(r"[0-9a-f]{64}", "64 lower-case hex digits")
-TRIAL = _matches(r"[0-9a-f]{16}", "a trial id")
-ATTEMPT = _matches(r"[0-9a-f]{16}/(?:0|[1-9][0-9]{0,8})", "an attempt id")
-GRADE = _one_of("pass", "fail", "ungraded")
-ASSURANCE = _one_of("isolated", "shared", "live")
-TIME = _matches(
-    r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z",
-    "a UTC time with 6 decimals and Z",
+from proctor_verify.shapes import (
+    COUNT,
+    FLAG,
+    FROM_ONE,
+    NUMBER,
+    OBJECT,
+    SHA256,
+    TEXT,
+    TIME,
+    Holds,
+    Shape,
+    among,
+    either,
+    integer,
+    list_of,
+    matches,
+    one_of,
+    or_null,
+    record,
+    where,
 )
+from proctor_verify.vocabulary import CAUSES, EXITS, NETWORKS, REASONS
 
-_FILE_REF = _record(path=TEXT, sha256=SHA256)
-_SIZED_FILE = _record(path=TEXT, sha256=SHA256, size=COUNT)
-_KEY = _record(vkey=TEXT, fingerprint=_matches(r"sha256:[0-9a-f]{64}", "sha256: and 64 hex digits"))
-_OPENING = _record(boot_id=TEXT, host=TEXT, pid=COUNT, version=TEXT)
-_BLOB = _either(
-    _record(
+TRIAL = matches(r"[0-9a-f]{16}", "a trial id")
+ATTEMPT = matches(r"[0-9a-f]{16}/(?:0|[1-9][0-9]{0,8})", "an attempt id")
+GRADE = one_of("pass", "fail", "ungraded")
+ASSURANCE = one_of("isolated", "shared", "live")
+REASON = among("a reason id of format 1", REASONS)
+CAUSE = among("a cause of a drain", CAUSES | REASONS)
+EXIT = Shape("an exit status of a run", lambda v: type(v) is int and v in EXITS)
+
+_FILE_REF = record(path=TEXT, sha256=SHA256)
+_SIZED_FILE = record(path=TEXT, sha256=SHA256, size=COUNT)
+_KEY = record(vkey=TEXT, fingerprint=matches(r"sha256:[0-9a-f]{64}", "sha256: and 64 hex digits"))
+_OPENING = record(boot_id=or_null(TEXT), host=TEXT, pid=FROM_ONE, version=TEXT)
+_BLOB = either(
+    record(
         blob=SHA256,
         size=COUNT,
         pack=TEXT,
         offset=COUNT,
         length=COUNT,
-        encoding=_one_of("raw", "gzip"),
+        encoding=one_of("raw", "gzip"),
         stored_sha256=SHA256,
     ),
-    _record(blob=SHA256, size=COUNT, path=TEXT),
+    record(blob=SHA256, size=COUNT, path=TEXT),
 )
 _NUMBERS = Shape("an object of numbers", lambda v: type(v) is dict and all(map(NUMBER.holds, v.values())))
 _TIMING = Shape("an object of nanoseconds", lambda v: type(v) is dict and all(map(COUNT.holds, v.values())))
-_TEXTS = _list_of(TEXT)
+_TEXTS = list_of(TEXT)
+_ENDED = where(
+    record(
+        exit_code=or_null(integer(0, 255)),
+        signal=or_null(integer(1, 64)),
+        timed_out=FLAG,
+        output_bytes=COUNT,
+        output_dropped=COUNT,
+        leftovers=COUNT,
+        limit_hit=or_null(TEXT),
+        start_error=or_null(TEXT),
+    ),
+    "one of exit_code and signal null and the other not, unless there is a start_error",
+    lambda v: v["start_error"] is not None or (v["exit_code"] is None) != (v["signal"] is None),
+)
+_LIMITS = list_of(
+    record(name=TEXT, wanted=or_null(NUMBER), enforced=or_null(NUMBER), how=or_null(TEXT), why_not=or_null(TEXT))
+)
+_FACTS = Shape(
+    "an object with text kind and a network that there is",
+    lambda v: (
+        type(v) is dict and type(v.get("kind")) is str and type(v.get("network")) is str and v["network"] in NETWORKS
+    ),
+)
+_STAND_IN = record(
+    image=TEXT, root=TEXT, explicit=FLAG, skipped_installs=_TEXTS, version_notes=_TEXTS, ignored_lines=_TEXTS
+)
+_VERSION = where(
+    record(available=FLAG, value=or_null(TEXT), reason=or_null(TEXT)),
+    "a value exactly where it is available, and no reason there",
+    lambda v: v["available"] == (v["value"] is not None) and not (v["available"] and v["reason"] is not None),
+)
+_TESTS = where(
+    record(
+        rows=COUNT,
+        identities=COUNT,
+        all_pass=COUNT,
+        all_fail=COUNT,
+        all_skip=COUNT,
+        all_other=COUNT,
+        mixed=COUNT,
+        last_row_fails=COUNT,
+        duplicates=COUNT,
+    ),
+    "counts that add up",
+    lambda v: (
+        v["identities"] == v["all_pass"] + v["all_fail"] + v["all_skip"] + v["all_other"] + v["mixed"]
+        and v["identities"] + v["duplicates"] <= v["rows"]
+        and v["all_fail"] <= v["last_row_fails"] <= v["all_fail"] + v["mixed"]
+        and v["mixed"] <= v["duplicates"] <= v["identities"]
+    ),
+)
 
 KINDS: dict[str, dict[str, Shape]] = {
     "run.admitted": {
         "format": Shape("1", lambda v: type(v) is int and v == 1),
-        "run_id": _matches(r"[0-9A-Za-z_-]{1,64}", "an id"),
+        "run_id": matches(r"[0-9A-Za-z_-]{1,64}", "an id"),
         "study": TEXT,
         "stage": TEXT,
         "manifest": _FILE_REF,
         "design_sha256": SHA256,
-        "abandoned": _list_of(_FILE_REF),
+        "abandoned": list_of(_FILE_REF),
         "opening": _OPENING,
         "key": _KEY,
-        "planned": _record(trials=COUNT, blocks=COUNT),
+        "planned": record(trials=COUNT, blocks=COUNT),
     },
     "run.resumed": {
         "manifest": _FILE_REF,
-        "abandoned": _list_of(_FILE_REF),
+        "abandoned": list_of(_FILE_REF),
         "opening": _OPENING,
         "key": _KEY,
         "previous_ended": FLAG,
     },
     "run.recovered": {
-        "quarantined": _list_of(_record(path=TEXT, sha256=SHA256, size=COUNT, source=TEXT)),
-        "lost": _list_of(ATTEMPT),
+        "quarantined": list_of(record(path=TEXT, sha256=SHA256, size=COUNT, source=TEXT)),
+        "lost": list_of(ATTEMPT),
     },
     "checkpoint.made": {"path": TEXT, "sha256": SHA256, "size": FROM_ONE, "root": SHA256},
-    "block.admitted": {"block": COUNT, "task": TEXT, "model": _or_null(TEXT), "epoch": FROM_ONE},
+    "block.admitted": {"block": COUNT, "task": TEXT, "model": or_null(TEXT), "epoch": FROM_ONE},
     "attempt.admitted": {
         "attempt": ATTEMPT,
         "trial": TRIAL,
         "number": COUNT,
         "block": COUNT,
         "task": TEXT,
-        "model": _or_null(TEXT),
+        "model": or_null(TEXT),
         "arm": TEXT,
         "epoch": FROM_ONE,
         "folder": TEXT,
-        "supersedes": _or_null(ATTEMPT),
-        "replaces": _or_null(ATTEMPT),
+        "supersedes": or_null(ATTEMPT),
+        "replaces": or_null(ATTEMPT),
     },
     "sandbox.started": {
         "attempt": ATTEMPT,
-        "role": _one_of("agent", "verifier"),
+        "role": one_of("agent", "verifier"),
         "from_snapshot": FLAG,
-        "facts": OBJECT,
-        "limits": OBJECTS,
-        "base_substituted": _or_null(OBJECT),
+        "facts": _FACTS,
+        "limits": _LIMITS,
+        "base_substituted": or_null(_STAND_IN),
     },
-    "attempt.boundary": {"attempt": ATTEMPT, "boundary": _one_of("env-ready", "pre-verify", "post-verify")},
+    "attempt.boundary": {"attempt": ATTEMPT, "boundary": one_of("env-ready", "pre-verify", "post-verify")},
     "agent.started": {
         "attempt": ATTEMPT,
         "agent": TEXT,
-        "version": OBJECT,
+        "version": _VERSION,
         "settings": OBJECT,
         "instruction": _BLOB,
-        "skills": _list_of(_record(name=TEXT, sha256=SHA256)),
-        "timeout_sec": _or_null(NUMBER),
+        "skills": list_of(record(name=TEXT, sha256=SHA256)),
+        "timeout_sec": or_null(NUMBER),
     },
-    "agent.ended": {"attempt": ATTEMPT, "exception": _or_null(TEXT), "ended": OBJECT, "duration_ns": COUNT},
-    "verifier.ended": {"attempt": ATTEMPT, "assurance": ASSURANCE, "ended": OBJECT, "duration_ns": COUNT},
+    "agent.ended": {"attempt": ATTEMPT, "exception": or_null(REASON), "ended": _ENDED, "duration_ns": COUNT},
+    "verifier.ended": {"attempt": ATTEMPT, "assurance": ASSURANCE, "ended": _ENDED, "duration_ns": COUNT},
     "attempt.files": {
         "attempt": ATTEMPT,
-        "files": _list_of(_record(path=TEXT, sha256=SHA256, size=COUNT, role=_one_of("source", "derived", "partial"))),
+        "files": list_of(record(path=TEXT, sha256=SHA256, size=COUNT, role=one_of("source", "derived", "partial"))),
     },
     "attempt.graded": {
         "attempt": ATTEMPT,
         "grade": GRADE,
-        "reason": _or_null(TEXT),
-        "reward": _or_null(NUMBER),
+        "reason": or_null(REASON),
+        "reward": or_null(NUMBER),
         "rewards": _NUMBERS,
-        "assurance": _or_null(ASSURANCE),
-        "tests": _or_null(OBJECT),
+        "assurance": or_null(ASSURANCE),
+        "tests": or_null(_TESTS),
         "disclosures": _TEXTS,
     },
     "attempt.ended": {
         "attempt": ATTEMPT,
-        "outcome": _one_of("completed", "infrastructure", "interrupted", "lost"),
-        "exception": _or_null(TEXT),
-        "message": _or_null(TEXT),
+        "outcome": one_of("completed", "infrastructure", "interrupted", "lost"),
+        "exception": or_null(REASON),
+        "message": or_null(TEXT),
         "timing": _TIMING,
     },
     "trial.final": {
         "trial": TRIAL,
-        "attempt": _or_null(ATTEMPT),
+        "attempt": or_null(ATTEMPT),
         "grade": GRADE,
-        "reason": _or_null(TEXT),
-        "reward": _or_null(NUMBER),
+        "reason": or_null(REASON),
+        "reward": or_null(NUMBER),
     },
     "block.ended": {"block": COUNT},
     "run.paused": {},
     "run.unpaused": {},
-    "run.draining": {"cause": TEXT},
+    "run.draining": {"cause": CAUSE},
     "run.ended": {
-        "exit_status": INTEGER,
-        "reason": _or_null(TEXT),
+        "exit_status": EXIT,
+        "reason": or_null(REASON),
         "complete": FLAG,
-        "totals": _record(**{"trials": COUNT, "finals": COUNT, "pass": COUNT, "fail": COUNT, "ungraded": COUNT}),
-        "files": _list_of(_SIZED_FILE),
+        "totals": record(**{"trials": COUNT, "finals": COUNT, "pass": COUNT, "fail": COUNT, "ungraded": COUNT}),
+        "files": list_of(_SIZED_FILE),
     },
 }
 
@@ -201,7 +222,7 @@ ENVELOPE: dict[str, Shape] = {
 }
 
 _Tests = list[tuple[str, Holds]]
-_TESTS: dict[str, _Tests] = {
+_BODY_TESTS: dict[str, _Tests] = {
     kind: [(name, shape.holds) for name, shape in fields.items()] for kind, fields in KINDS.items()
 }
 _ENVELOPE_TESTS: _Tests = [(name, shape.holds) for name, shape in ENVELOPE.items()]
@@ -216,7 +237,7 @@ def envelope_fault(value: Any) -> str | None:
 
 def body_fault(kind: str, body: dict[str, Any]) -> str | None:
     """What is wrong with a body of a known kind."""
-    return _fault(kind, body, KINDS[kind], _TESTS[kind])
+    return _fault(kind, body, KINDS[kind], _BODY_TESTS[kind])
 
 
 def _fault(what: str, value: dict[str, Any], fields: dict[str, Shape], tests: _Tests) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from proctor_verify.checks import CHECKS
 from proctor_verify.checks.manifests import manifest_names, read_manifest
 from proctor_verify.errors import Unreadable
 from proctor_verify.folder import Folder
-from proctor_verify.journal import Entry, Line, read_lines
+from proctor_verify.journal import MAX_HASHED, Entry, Line, read_lines
 from proctor_verify.report import Report, plain
 from proctor_verify.run import Run
 from proctor_verify.schema import KINDS, body_fault, envelope_fault
@@ -72,11 +73,36 @@ def _verify(run: Run, checks: Sequence[type[Check]]) -> Report:
             check.finish()
     return Report(
         results=tuple(check.result() for check in made),
-        caveats=(NO_ANCHOR,) if strict else (NO_KEY, NO_ANCHOR),
+        caveats=(*(() if strict else (NO_KEY,)), NO_ANCHOR, *walk.clock.caveats()),
         strict=strict,
         run_id=run.first["run_id"] if run.first is not None else None,
         entries=run.size,
     )
+
+
+class _Clock:
+    """How far the wall clock falls within an opening: clocks are set back, and then times order nothing."""
+
+    def __init__(self) -> None:
+        self._latest = ""
+        self._worst = timedelta(minutes=1)
+        self._line: int | None = None
+
+    def see(self, entry: Entry) -> None:
+        """An entry: times have one width, so that text compares as they do."""
+        if entry.kind == "run.resumed" or entry.time >= self._latest:
+            self._latest = entry.time
+            return
+        fall = datetime.fromisoformat(self._latest) - datetime.fromisoformat(entry.time)
+        if fall > self._worst:
+            self._worst, self._line = fall, entry.line + 1
+
+    def caveats(self) -> tuple[str, ...]:
+        """What to say of it: nothing for a minute or less."""
+        if self._line is None:
+            return ()
+        seconds = f"{self._worst.total_seconds():,.0f}"
+        return (f"times: the wall clock falls by {seconds} seconds within an opening, up to line {self._line}",)
 
 
 class _Walk:
@@ -84,6 +110,7 @@ class _Walk:
 
     def __init__(self, run: Run, checks: Sequence[Check]) -> None:
         self._run = run
+        self.clock = _Clock()
         self._lines = [check.line for check in checks if type(check).line is not Check.line]
         self._every: list[Callable[[Entry], None]] = [check.entry for check in checks if check.every]
         self._kinds: dict[str, list[Callable[[Entry], None]]] = defaultdict(list)
@@ -98,6 +125,7 @@ class _Walk:
             look(line)
         run = self._run
         if entry is not None:
+            self.clock.see(entry)
             for see in self._every:
                 see(entry)
         if (line.fault or line.misshapen) and run.blind is None:
@@ -112,6 +140,9 @@ class _Walk:
 
 def _parse(line: Line) -> Entry | None:
     """The line as an entry, as far as it is one; what it is not is noted on the line."""
+    if line.given_up:
+        line.fault = f"no newline ends it within {MAX_HASHED:,} bytes, and nothing from there on was read"
+        return None
     if not line.terminated:
         line.fault = "no newline ends the last line: it was cut, or never finished"
         return None
@@ -131,7 +162,7 @@ def _parse(line: Line) -> Entry | None:
         line.misshapen = body_fault(kind, body)
     else:
         line.unknown_kind = kind
-    return Entry(line.number, value["seq"], value["prev"], value["mono"], kind, body)
+    return Entry(line.number, value["seq"], value["prev"], value["time"], value["mono"], kind, body)
 
 
 def _without_journal(run: Run, why: str) -> str:

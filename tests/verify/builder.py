@@ -169,22 +169,13 @@ class Story:
         }
         self.add("attempt.admitted", **body)
         self.open[attempt] = body
-        facts = {"kind": "namespace", "network": "none"}
-        self.add(
-            "sandbox.started",
-            attempt=attempt,
-            role="agent",
-            from_snapshot=False,
-            facts=facts,
-            limits=[],
-            base_substituted=None,
-        )
+        self._world(attempt, "agent")
         self.add("attempt.boundary", attempt=attempt, boundary="env-ready")
         self.add(
             "agent.started",
             attempt=attempt,
             agent="oracle",
-            version={"available": True, "value": "1"},
+            version={"available": True, "value": "1", "reason": None},
             settings={},
             instruction=self.blob(f"Do {task}.\n".encode()),
             skills=[],
@@ -192,13 +183,28 @@ class Story:
         )
         return attempt
 
+    def _world(self, attempt: str, role: str) -> None:
+        facts = {"kind": "namespace", "network": "none", "tier": "privileged"}
+        limit = {"name": "pids", "wanted": None, "enforced": 4096, "how": "control group (pids)", "why_not": None}
+        self.add(
+            "sandbox.started",
+            attempt=attempt,
+            role=role,
+            from_snapshot=role == "verifier",
+            facts=facts,
+            limits=[limit],
+            base_substituted=None,
+        )
+
     def grade(self, attempt: str, grade: str, reward: float | None = None, reason: str | None = None) -> None:
         """Ends the agent, keeps the files, and grades."""
         folder = self.open[attempt]["folder"]
-        ended = {"exit_code": 0, "timed_out": False, "output_bytes": 0, "output_dropped": 0, "leftovers": 0}
+        ended = {"exit_code": 0, "signal": None, "timed_out": False, "output_bytes": 0, "output_dropped": 0}
+        ended |= {"leftovers": 0, "limit_hit": None, "start_error": None}
         self.add("agent.ended", attempt=attempt, exception=None, ended=ended, duration_ns=5)
         self.add("attempt.boundary", attempt=attempt, boundary="pre-verify")
-        self.add("verifier.ended", attempt=attempt, assurance="isolated", ended=ended, duration_ns=5)
+        self._world(attempt, "verifier")
+        self.add("verifier.ended", attempt=attempt, assurance="isolated", ended=dict(ended), duration_ns=5)
         self.keep(attempt, "agent/stdout.log", f"output of {attempt}\n".encode())
         listed = [("agent/stdout.log", "source")]
         if reward is not None:
@@ -408,6 +414,8 @@ def make_design(tasks: int = 2, models: int = 0, arms: int = 2, epochs: int = 2,
         "draw": {"seed": 8},
         "tasks": [{"name": f"task-{i:06d}", "sha256": sha256(str(i).encode())} for i in range(tasks)],
         "models": [{"name": f"model-{i}"} for i in range(models)],
+        "agent": {"name": "oracle", "settings": {}, "timeout_sec": 60},
+        "sandbox": {"kind": "namespace", "network": "none"},
         "arms": [{"name": f"arm-{i}"} for i in range(arms)],
         "grading": {"solved": "reward >= 1.0"},
     }

@@ -200,7 +200,7 @@ def _(s: Story) -> None:
 @plant("attempts.graded", "a pass with a reason")
 def _(s: Story) -> None:
     for kind in ("attempt.graded", "trial.final"):
-        s.find(kind, grade="pass").body["reason"] = "because"
+        s.find(kind, grade="pass").body["reason"] = "below_threshold"
     s.finals[s.find("trial.final").body["trial"]] = s.find("trial.final").body
 
 
@@ -284,7 +284,7 @@ def _(s: Story) -> None:
 @plant("finals.agree", "another reason")
 def _(s: Story) -> None:
     final = s.find("trial.final", grade="fail").body
-    final["reason"] = "another"
+    final["reason"] = "tests_failed"
     s.finals[final["trial"]] = final
 
 
@@ -296,7 +296,7 @@ def _(s: Story) -> None:
 @plant("finals.agree", "a reason that an ungraded attempt does not have")
 def _(s: Story) -> None:
     final = s.find("trial.final", grade="ungraded", reason="not_graded").body
-    final["reason"] = "another"
+    final["reason"] = "tests_failed"
     s.finals[final["trial"]] = final
 
 

@@ -113,7 +113,7 @@ def random_story(seed: int) -> Story:
             if clean:
                 complete = not left and not flying
                 ungraded = any(final["grade"] == "ungraded" for final in s.finals.values())
-                s.stop(int(ungraded) if complete else 4)
+                s.stop(int(ungraded)) if complete else s.stop(4, "stage_deadline")
                 s.checkpoint(named=False)
             s.resume(previous_ended=clean)
             if not clean:
@@ -145,7 +145,12 @@ def random_story(seed: int) -> Story:
                     s.end(attempt, "interrupted", "interrupted")
                     left[place] = {"supersedes": attempt}
                 case _:
-                    s.grade(attempt, *rng.choice([("pass", 1), ("fail", 0.5, "below"), ("ungraded", None, "crashed")]))
+                    s.grade(
+                        attempt,
+                        *rng.choice(
+                            [("pass", 1), ("fail", 0.5, "below_threshold"), ("ungraded", None, "reward_missing")]
+                        ),
+                    )
                     s.end(attempt)
                     s.final(attempt)
             settle(place[0])
@@ -153,6 +158,6 @@ def random_story(seed: int) -> Story:
         s.end(attempt, "interrupted", "interrupted")
         left[place] = {"supersedes": attempt}
     ungraded = any(final["grade"] == "ungraded" for final in s.finals.values())
-    s.stop(130 if left else int(ungraded))
+    s.stop(130, "interrupted") if left else s.stop(int(ungraded))
     s.checkpoint(named=False)
     return s

@@ -7,15 +7,16 @@ from pathlib import Path
 import plants_attempts
 import plants_bytes
 import plants_journal
+import plants_sense
 import pytest
 from builder import Story
-from plants import Plant
+from plants import Alter, Plant
 from stories import full_story
 
 from proctor_verify import Status, verify
 from proctor_verify.checks import CHECKS
 
-PLANTS = [*plants_journal.PLANTS, *plants_attempts.PLANTS, *plants_bytes.PLANTS]
+PLANTS = [*plants_journal.PLANTS, *plants_attempts.PLANTS, *plants_bytes.PLANTS, *plants_sense.PLANTS]
 
 
 def _planted(plant: Plant, folder: Path) -> Story:
@@ -55,6 +56,27 @@ def test_a_sound_run_holds(tmp_path: Path) -> None:
         report = verify(tmp_path, key)
         assert report.exit_status == 0
         assert {result.check for result in report.results if result.status is not Status.PASS} == set()
+
+
+@pytest.mark.parametrize("alter", plants_sense.SOUND)
+def test_what_looks_odd_and_is_sound(alter: Alter, tmp_path: Path) -> None:
+    story = full_story()
+    alter(story)
+    story.write(tmp_path)
+    assert verify(tmp_path, story.signer.fingerprint).failed() == []
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(60, False), (61, True)])
+def test_a_wall_clock_that_falls_is_legal_and_said(seconds: int, said: bool, tmp_path: Path) -> None:
+    story = full_story()
+    story.find("run.paused").after = lambda entry: entry.update(
+        time=f"2031-01-01T00:{seconds // 60:02d}:{seconds % 60:02d}.000000Z"
+    )
+    story.find("run.unpaused").after = lambda entry: entry.update(time="2031-01-01T00:00:00.000000Z")
+    story.write(tmp_path)
+    report = verify(tmp_path, story.signer.fingerprint)
+    assert report.exit_status == 0
+    assert any("wall clock falls by 61 seconds" in caveat for caveat in report.caveats) == said
 
 
 def test_a_sound_run_without_a_key_holds_with_a_warning(tmp_path: Path) -> None:

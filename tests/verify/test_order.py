@@ -24,6 +24,8 @@ def _design(vector: dict[str, Any]) -> dict[str, Any]:
         "tasks": [{"name": name} for name in vector["tasks"]],
         "models": [] if vector["model"] is None else [{"name": vector["model"]}],
         "arms": [{"name": name} for name in vector["arms"]],
+        "agent": {"name": "nop", "settings": {}},
+        "sandbox": {"kind": "namespace", "network": "none"},
     }
 
 

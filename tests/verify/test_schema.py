@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from proctor_verify.schema import KINDS, body_fault, envelope_fault
+from proctor_verify.vocabulary import CAUSES, REASONS, UNGRADED
 
 PAGE = (Path(__file__).parents[2] / "docs/evidence-format.md").read_text(encoding="utf-8")
 
@@ -27,6 +28,19 @@ WRITTEN = _written()
 
 def test_the_kinds_are_those_that_are_written_down() -> None:
     assert list(KINDS) == list(WRITTEN)
+
+
+def test_the_reasons_are_those_that_are_written_down() -> None:
+    section = PAGE.split("<!-- reason ids: generated from the registry -->")[1].split("<!-- end reason ids -->")[0]
+    ungraded, others = section.strip().split("\n\n")
+    assert set(re.findall(r"`([a-z_]+)`", ungraded)) == UNGRADED
+    assert set(re.findall(r"`([a-z_]+)`", section)) == REASONS
+    assert not UNGRADED & set(re.findall(r"`([a-z_]+)`", others))
+
+
+def test_the_causes_of_a_drain_are_those_that_are_written_down() -> None:
+    [sentence] = re.findall(r"^A `cause` of a drain is (.*)$", PAGE, re.MULTILINE)
+    assert set(re.findall(r"`([^`]+)`", sentence)) == CAUSES
 
 
 @pytest.mark.parametrize("kind", WRITTEN)

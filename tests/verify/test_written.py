@@ -85,11 +85,11 @@ async def _start(run: RunFolder, journal: Journal, index: int, number: int, cont
     (run.path / folder / "stdout.log").write_bytes(content[:100])
     facts = {
         "attempt": attempt,
-        "agent": "nop",
+        "agent": "oracle",
         "version": {"available": False, "value": None, "reason": "none"},
         "settings": {},
         "skills": [],
-        "timeout_sec": None,
+        "timeout_sec": 60,
     }
     await journal.append(Kind.AGENT_STARTED, facts, blobs={"instruction": content})
     return attempt
@@ -97,7 +97,7 @@ async def _start(run: RunFolder, journal: Journal, index: int, number: int, cont
 
 def _ended() -> dict[str, Any]:
     totals = {"trials": 6, "finals": 0, "pass": 0, "fail": 0, "ungraded": 0}
-    return {"exit_status": 4, "reason": None, "complete": False, "totals": totals, "files": []}
+    return {"exit_status": 4, "reason": "stage_deadline", "complete": False, "totals": totals, "files": []}
 
 
 def _die(run: RunFolder, tail: bytes) -> None:

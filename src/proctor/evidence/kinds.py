@@ -21,7 +21,7 @@ class KindDoc(NamedTuple):
 
 
 _FILE_REF = "{path, sha256}"
-_OPENING = "{boot_id, host, pid, version}: the process that writes from here on"
+_OPENING = "{boot_id?, host, pid, version}: the process that writes from here on"
 _STAND_IN = "{image, root, explicit, skipped_installs, version_notes, ignored_lines}: what stands in for the image"
 _ATTEMPT = "attempt id: `<trial id>/<number>`"
 _SEEN = "{exit_code?, signal?, timed_out, output_bytes, output_dropped, leftovers, limit_hit?, start_error?}"
@@ -104,7 +104,7 @@ class Kind(Enum):
             "attempt": _ATTEMPT,
             "role": "agent | verifier",
             "from_snapshot": "whether it was forked from the attempt's own pre-verify world",
-            "facts": "kind, tier, root, network and what is not isolated, as read back",
+            "facts": "`kind`, `network` (none | gateway-only | allowlist | public) and what else was read back",
             "limits": "[{name, wanted?, enforced?, how?, why_not?}]",
             "base_substituted?": _STAND_IN,
         },
@@ -165,7 +165,7 @@ class Kind(Enum):
             "reward?": "the number that decided",
             "rewards": "named numbers as written by the verifier",
             "assurance?": "isolated | shared | live; null where no verifier ran",
-            "tests?": "counts of the per-test report",
+            "tests?": "{rows, identities, all_pass, all_fail, all_skip, all_other, mixed, last_row_fails, duplicates}",
             "disclosures": "[text]",
         },
     )
@@ -203,8 +203,8 @@ class Kind(Enum):
         "run.ended",
         "The end of this opening, with the status that the operating system sees.",
         {
-            "exit_status": "integer",
-            "reason?": "reason id where the run did not just end",
+            "exit_status": "0, 1, 4, 5, 129, 130 or 143",
+            "reason?": "reason id where the run did not just end; null for status 0 and 1, but for `prepared_only`",
             "complete": "whether every planned trial has its final",
             "totals": "{trials, finals, pass, fail, ungraded}",
             "files": "[{path, sha256, size}] derived files of the run: `summary.json`, `grade_summary.json`",

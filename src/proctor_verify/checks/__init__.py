@@ -16,6 +16,7 @@ from proctor_verify.checks import (
     manifests,
     order,
     packs,
+    planned,
     summaries,
 )
 
@@ -50,6 +51,10 @@ CHECKS: tuple[type[Check], ...] = (
     attempts.AttemptsPhases,
     attempts.AttemptsGraded,
     attempts.AttemptsEnded,
+    planned.AgentsPlanned,
+    planned.AgentsEnded,
+    planned.WorldsPlanned,
+    planned.Assured,
     attempts.Flight,
     finals.One,
     finals.Agree,

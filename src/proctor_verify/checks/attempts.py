@@ -209,7 +209,7 @@ class AttemptsPhases(Check):
         if entry.kind == "agent.started":
             if attempt.agent_started:
                 self.fail_at(entry, f"starts the agent of {attempt.id} again")
-        elif not attempt.agent_started or attempt.agent_ended:
+        elif not attempt.agent_started or attempt.agent_ended is not None:
             self.fail_at(entry, f"ends the agent of {attempt.id}, which was not running")
 
 

@@ -89,15 +89,23 @@ class Totals(Check):
 
 class ExitStatus(Check):
     id = "status.agrees"
-    doc = "exit status 0 only where complete and all graded, 1 only where complete and some are not"
+    doc = (
+        "exit status 0 only where complete and all graded, 1 only where complete and some are not, both without a "
+        "reason, every other with one; or 0 for `prepared_only`, in an opening that admitted no attempt"
+    )
     noun = "ends"
     kinds = ("run.ended",)
     needs_design = True
 
     def entry(self, entry: Entry) -> None:
         self.looked += 1
-        status, ungraded = entry.body["exit_status"], self.run.grades["ungraded"]
-        if status in (0, 1) and not (self.run.complete and (ungraded > 0) == (status == 1)):
+        status, reason, ungraded = entry.body["exit_status"], entry.body["reason"], self.run.grades["ungraded"]
+        if status == 0 and reason == "prepared_only":
+            if self.run.begun or self.run.complete:
+                self.fail_at(entry, f"says that it only prepared, with {self.run.begun} attempts begun")
+        elif (status in (0, 1)) != (reason is None):
+            self.fail_at(entry, f"exits {status} with reason {reason}")
+        elif status in (0, 1) and not (self.run.complete and (ungraded > 0) == (status == 1)):
             missing = self.design.trials - self.run.finals
             self.fail_at(entry, f"exits {status} with {ungraded} ungraded and {missing} trials without a final")
 

@@ -12,23 +12,25 @@ from proctor_verify.errors import Unreadable
 from proctor_verify.folder import NotThere
 from proctor_verify.journal import Entry
 from proctor_verify.run import Run
+from proctor_verify.shapes import OBJECT, SHA256, TEXT, TIME, Shape, integer, list_of, one_of, or_null, record
 from proctor_verify.strictjson import loads_canonical
+from proctor_verify.vocabulary import SIGNALS
 
 MAX_MANIFEST = 64 << 20
-FIELDS = frozenset(
-    {
-        "format",
-        "command",
-        "requested",
-        "started",
-        "verdict",
-        "exit_status",
-        "refusals",
-        "waivers",
-        "probes",
-        "design_sha256",
-    }
+_REFUSAL = Shape("an object with a text reason", lambda v: type(v) is dict and type(v.get("reason")) is str)
+_MANIFEST = record(
+    format=integer(1, 1),
+    command=TEXT,
+    requested=OBJECT,
+    started=TIME,
+    verdict=one_of("pending", "admitted", "refused"),
+    exit_status=or_null(integer(0, 255)),
+    refusals=list_of(_REFUSAL),
+    waivers=record(requested=list_of(TEXT), used=list_of(TEXT)),
+    probes=OBJECT,
+    design_sha256=or_null(SHA256),
 )
+_REFUSED, _INFRASTRUCTURE = 3, 5
 _NAME = re.compile(r"[0-9]{4,9}\.json")
 _OPENING = ("run.admitted", "run.resumed")
 
@@ -40,20 +42,8 @@ def read_manifest(run: Run, path: str) -> Any:
         Unreadable: it is no manifest.
     """
     value = loads_canonical(run.folder.read(path, MAX_MANIFEST), max_bytes=MAX_MANIFEST)
-    if type(value) is not dict or value.keys() != FIELDS:
-        raise Unreadable("does not have exactly the fields of a manifest")
-    waivers = value["waivers"]
-    shaped = (
-        value["format"] == 1
-        and value["verdict"] in ("pending", "admitted", "refused")
-        and type(value["refusals"]) is list
-        and all(type(refusal) is dict and type(refusal.get("reason")) is str for refusal in value["refusals"])
-        and type(waivers) is dict
-        and waivers.keys() == {"requested", "used"}
-        and all(type(waivers[key]) is list and all(type(r) is str for r in waivers[key]) for key in waivers)
-    )
-    if not shaped:
-        raise Unreadable("has a field of another type than a manifest's")
+    if not _MANIFEST.holds(value):
+        raise Unreadable("does not have exactly the fields of a manifest, each of its type")
     return value
 
 
@@ -138,8 +128,12 @@ class Unbound(Check):
             return
         if manifest["verdict"] != "refused":
             self.fail(path, f"says {manifest['verdict']}, and no entry names it")
-        elif manifest["exit_status"] != 3 or not manifest["refusals"]:
-            self.fail(path, "says refused, without a refusal or without exit status 3")
+            return
+        status, reasons = manifest["exit_status"], {refusal["reason"] for refusal in manifest["refusals"]}
+        if not reasons or status not in (_REFUSED, _INFRASTRUCTURE, *SIGNALS):
+            self.fail(path, f"says refused, with {len(reasons)} reasons and exit status {status}")
+        elif (status in SIGNALS) != ("interrupted" in reasons):
+            self.fail(path, f"has exit status {status} and reasons {', '.join(sorted(reasons))}")
 
 
 class Verdict(Check):

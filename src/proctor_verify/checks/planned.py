@@ -1,0 +1,133 @@
+"""Checks of agents, worlds and verifiers: that they are the design's, and ended as the entries about them say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proctor_verify import strictjson
+from proctor_verify.check import Check
+from proctor_verify.design import NO_TRIAL, ArmPlan
+from proctor_verify.journal import Entry
+from proctor_verify.vocabulary import NETWORKS
+
+ANY_KIND = "auto"
+# What an agent's own end may come to; every other exception of an attempt has another source.
+_OF_AGENTS = frozenset({"agent_timeout", "agent_killed", "agent_error", "agent_output_capped"})
+
+
+class _OfAnArm(Check):
+    needs_design = True
+
+    def plan(self, entry: Entry) -> ArmPlan | None:
+        """What the design says of the attempt's arm; None where another check says what is wrong."""
+        attempt = self.run.open.get(entry.body["attempt"])
+        if attempt is None or attempt.trial == NO_TRIAL:
+            return None
+        return self.design.plans[self.trials.group_of(attempt.trial)[1]]
+
+
+class AgentsPlanned(_OfAnArm):
+    id = "agents.planned"
+    doc = (
+        "the agent that starts is the design's for its arm: name, settings, skills by name and digest, and a deadline "
+        "that is no later than the design's"
+    )
+    noun = "agents"
+    kinds = ("agent.started",)
+
+    def entry(self, entry: Entry) -> None:
+        plan, body = self.plan(entry), entry.body
+        if plan is None:
+            return
+        self.looked += 1
+        timeout = body["timeout_sec"]
+        if body["agent"] != plan.agent:
+            self.fail_at(entry, f"starts agent {body['agent']}, where the design has {plan.agent}")
+        elif strictjson.encode(body["settings"]) != plan.settings:
+            self.fail_at(entry, "starts an agent with other settings than the design's")
+        elif strictjson.encode(body["skills"]) != plan.skills:
+            self.fail_at(entry, "starts an agent with other skills than the design's")
+        elif timeout is not None and timeout <= 0:
+            self.fail_at(entry, f"starts an agent with a deadline of {timeout} seconds")
+        elif plan.timeout_sec is not None and (timeout is None or timeout > plan.timeout_sec):
+            self.fail_at(entry, f"starts an agent with deadline {timeout}, where the design has {plan.timeout_sec}")
+
+
+class AgentsEnded(Check):
+    id = "agents.ended"
+    doc = (
+        "an agent's exception follows from how it ended, and its attempt's end says it too; an attempt that completed "
+        "has an agent and a verifier that ended"
+    )
+    noun = "agents"
+    kinds = ("agent.ended", "attempt.ended")
+
+    def entry(self, entry: Entry) -> None:
+        attempt, body = self.run.open.get(entry.body["attempt"]), entry.body
+        if attempt is None:
+            return  # said by attempts.admitted, attempts.ended
+        if entry.kind == "agent.ended":
+            self.looked += 1
+            wanted = _exception(body["ended"])
+            if body["exception"] != wanted:
+                self.fail_at(entry, f"has exception {body['exception']}, where its end comes to {wanted}")
+            return
+        of_agent = attempt.agent_ended["exception"] if attempt.agent_ended is not None else None
+        completed, said = body["outcome"] == "completed", body["exception"]
+        if completed and (attempt.agent_ended is None or attempt.verifier_ended is None):
+            self.fail_at(entry, f"completes {attempt.id} without an end of its agent or of its verifier")
+        elif said != of_agent and (said in _OF_AGENTS or (completed and said is None)):
+            self.fail_at(entry, f"ends with exception {said}, and its agent with {of_agent}")
+
+
+class WorldsPlanned(_OfAnArm):
+    id = "worlds.planned"
+    doc = "a world is of the design's kind with a network no wider than the design's; an agent's is no fork"
+    noun = "worlds"
+    kinds = ("sandbox.started",)
+
+    def entry(self, entry: Entry) -> None:
+        plan, facts = self.plan(entry), entry.body["facts"]
+        if plan is None:
+            return
+        self.looked += 1
+        if plan.kind not in (facts["kind"], ANY_KIND):
+            self.fail_at(entry, f"starts a world of kind {facts['kind']}, where the design has {plan.kind}")
+        elif NETWORKS.index(facts["network"]) > plan.network:
+            self.fail_at(entry, f"has network {facts['network']}, wider than the design's {NETWORKS[plan.network]}")
+        elif entry.body["role"] == "agent" and entry.body["from_snapshot"]:
+            self.fail_at(entry, "forks the agent's world from a snapshot of this attempt, which is not there yet")
+
+
+class Assured(Check):
+    id = "attempts.assured"
+    doc = (
+        "the assurance of a grade is that of its verifier, null where none ran, and `isolated` exactly where a world "
+        "was started for the verifier"
+    )
+    noun = "grades"
+    kinds = ("attempt.graded",)
+
+    def entry(self, entry: Entry) -> None:
+        attempt, said = self.run.open.get(entry.body["attempt"]), entry.body["assurance"]
+        if attempt is None:
+            return  # said by attempts.admitted, attempts.ended
+        self.looked += 1
+        wanted = attempt.verifier_ended["assurance"] if attempt.verifier_ended is not None else None
+        if said != wanted:
+            self.fail_at(entry, f"has assurance {said}, and its verifier {wanted}")
+        elif (said == "isolated") != attempt.verifier_world:
+            there = "one" if attempt.verifier_world else "none"
+            self.fail_at(entry, f"has assurance {said}, and {there} was started for the verifier")
+
+
+def _exception(ended: dict[str, Any]) -> str | None:
+    if ended["start_error"] is not None:
+        return "agent_start_failed"
+    if ended["timed_out"]:
+        return "agent_timeout"
+    if ended["signal"] is not None or ended["limit_hit"] is not None:
+        return "agent_killed"
+    if ended["exit_code"] != 0:
+        return "agent_error"
+    return "agent_output_capped" if ended["output_dropped"] else None

@@ -1,0 +1,84 @@
+"""What a value of JSON must be, in words and as a test; the scalars that the evidence format is made of."""
+
+from __future__ import annotations
+
+import re
+from calendar import isleap
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+Holds = Callable[[Any], bool]
+
+
+class Shape(NamedTuple):
+    """What a value must be: in words, and as a test."""
+
+    words: str
+    holds: Holds
+
+
+def matches(pattern: str, words: str) -> Shape:
+    """Text that a pattern matches as a whole."""
+    fullmatch = re.compile(pattern, re.ASCII).fullmatch
+    return Shape(words, lambda v: type(v) is str and fullmatch(v) is not None)
+
+
+def one_of(*words: str) -> Shape:
+    """One of these words."""
+    return among(" | ".join(words), frozenset(words))
+
+
+def among(words: str, allowed: frozenset[str]) -> Shape:
+    """One of many words, which `words` describes."""
+    return Shape(words, lambda v: type(v) is str and v in allowed)
+
+
+def or_null(shape: Shape) -> Shape:
+    """That, or null."""
+    holds = shape.holds
+    return Shape(f"{shape.words}, or null", lambda v: v is None or holds(v))
+
+
+def list_of(shape: Shape) -> Shape:
+    """A list of these."""
+    holds = shape.holds
+    return Shape(f"a list, each {shape.words}", lambda v: type(v) is list and all(map(holds, v)))
+
+
+def record(**fields: Shape) -> Shape:
+    """An object with exactly these fields."""
+    keys = fields.keys()
+    tests = [(name, shape.holds) for name, shape in fields.items()]
+    words = f"an object with exactly {', '.join(fields)}, each of its type"
+    return Shape(words, lambda v: type(v) is dict and v.keys() == keys and all(holds(v[name]) for name, holds in tests))
+
+
+def either(first: Shape, second: Shape) -> Shape:
+    """One or the other."""
+    return Shape(f"{first.words}; or {second.words}", lambda v: first.holds(v) or second.holds(v))
+
+
+def where(shape: Shape, words: str, holds: Holds) -> Shape:
+    """That, and a rule that joins its parts."""
+    of_shape = shape.holds
+    return Shape(f"{shape.words}, {words}", lambda v: of_shape(v) and holds(v))
+
+
+def integer(least: int, most: int) -> Shape:
+    """An integer within bounds; neither a boolean nor a float is one."""
+    return Shape(f"an integer from {least} to {most}", lambda v: type(v) is int and least <= v <= most)
+
+
+TEXT = Shape("text", lambda v: type(v) is str)
+COUNT = Shape("an integer of 0 or more", lambda v: type(v) is int and v >= 0)
+FROM_ONE = Shape("an integer of 1 or more", lambda v: type(v) is int and v >= 1)
+NUMBER = Shape("a number", lambda v: type(v) is int or type(v) is float)
+FLAG = Shape("true or false", lambda v: type(v) is bool)
+OBJECT = Shape("an object", lambda v: type(v) is dict)
+SHA256 = matches(r"[0-9a-f]{64}", "64 lower-case hex digits")
+_DAYS = r"(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|[12]\d))"
+_MOMENT = matches(rf"(?!0000)\d{{4}}-{_DAYS}T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{{6}}Z", "")
+TIME = Shape(
+    "a UTC time with 6 decimals and Z",
+    lambda v: _MOMENT.holds(v) and (v[5:10] != "02-29" or isleap(int(v[:4]))),
+)
