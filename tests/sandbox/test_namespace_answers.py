@@ -8,6 +8,8 @@ import struct
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -111,6 +113,31 @@ BAD_ENDS: list[dict[str, Any]] = [
 )
 def test_nothing_else_is_taken(request_: dict[str, Any], answer: dict[str, Any]) -> None:
     assert answers.what_is_wrong(request_, answer) is not None
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(
+    st.sampled_from([{"op": "exec"}, {"op": "start"}, {"op": "probe"}, {"op": "signal"}, {"op": "put"}, GET]),
+    st.dictionaries(
+        st.sampled_from([*ENDED, *REFUSED, "pid", "failed", "stage", "count", "fetched", "done"]), anything
+    ),
+)
+def test_any_answer_is_taken_or_refused(request_: dict[str, Any], answer: dict[str, Any]) -> None:
+    wrong = answers.what_is_wrong(request_, answer)
+    assert wrong is None or wrong
+    assert answers.what_is_wrong(request_, answer | {"no": "such key"}) is not None
+
+
+@given(st.lists(st.tuples(anything, anything, anything).map(list), max_size=4))
+def test_any_row_of_a_get_is_taken_or_refused(rows: list[list[Any]]) -> None:
+    if answers.what_is_wrong(GET, {"fetched": rows}) is None:
+        assert all(path.startswith(("/logs", "/a/b")) for path, _, _ in rows)
 
 
 def frame(text: bytes, data: bytes = b"") -> bytes:

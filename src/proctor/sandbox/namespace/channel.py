@@ -46,7 +46,9 @@ class Channel:
     @property
     def alive(self) -> bool:
         """Whether the other side still holds its end."""
-        return not select.select([self._sock], [], [], 0)[0]
+        poller = select.poll()  # which takes any number that a descriptor may have
+        poller.register(self._sock, select.POLLIN)
+        return not poller.poll(0)
 
     async def call(self, request: wire.Message, deadline_sec: float) -> wire.Message:
         """One request and its answer, which has a form that `answers` knows.
