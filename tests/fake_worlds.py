@@ -188,7 +188,7 @@ class FakeWorld:
 
     async def capture(self) -> Snapshot:
         await self._step("capture")
-        return Snapshot("namespace", None, (self._home,))
+        return Snapshot("namespace", None, (self._home,), {"changed": {}})
 
     async def stop(self) -> None:
         self._kind.live.discard(self._home)

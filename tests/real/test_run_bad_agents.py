@@ -151,10 +151,18 @@ def test_log_folders_that_are_gone_or_files(proctor: Proctor) -> None:
     assert seen.graded == ("pass", None)
 
 
-def test_tools_of_the_world_that_are_replaced_are_the_agents_own_world(proctor: Proctor) -> None:
-    """Isolated means: another world than the one the agent acts in, on its files. Its /bin/sh goes along."""
-    seen = run(proctor, "rm -f /app/answer; ls -l /bin/sh > /logs/agent/sh.txt; exit 0")
+def test_tools_of_the_world_that_are_replaced_are_disclosed_with_the_grade(proctor: Proctor) -> None:
+    """Isolated means: another world, on the files of the one the agent acted in. Its tools go along, and that is said."""
+    seen = run(proctor, "rm -f /app/answer; cp /usr/bin/true /usr/bin/env; exit 0")
     assert seen.graded == ("fail", "below_threshold")
+    (said,) = bodies(seen.run, Kind.ATTEMPT_GRADED)[-1]["disclosures"]
+    assert "/usr/bin/env" in said
+
+
+def test_what_an_agent_leaves_in_its_own_folders_needs_no_disclosure(proctor: Proctor) -> None:
+    seen = run(proctor, RIGHT + "mkdir -p /app/sub /tmp/x; touch /app/sub/y /tmp/x/z /logs/agent/log.txt; exit 0")
+    assert seen.graded == ("pass", None)
+    assert bodies(seen.run, Kind.ATTEMPT_GRADED)[-1]["disclosures"] == []
 
 
 def test_a_world_without_a_shell_is_ungraded_and_not_replaced(proctor: Proctor) -> None:

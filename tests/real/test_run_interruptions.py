@@ -152,7 +152,7 @@ def test_prepare_only_runs_nothing_until_resume(proctor: Proctor, tmp_path: Path
     left, run = Leftovers(), tmp_path / "run"
     study = long(proctor, tenths=0)
     status, said = proctor("run", study, "--out", run, "--waive", "git_dirty", "--prepare-only")
-    assert (status, ended(run)["reason"], bodies(run, Kind.ATTEMPT_ADMITTED)) == (4, "prepared_only", []), said
+    assert (status, ended(run)["reason"], bodies(run, Kind.ATTEMPT_ADMITTED)) == (0, "prepared_only", []), said
     proctor.check(run)
     left.check(run)
     resumed(proctor, run, left)
@@ -182,7 +182,7 @@ def _verdict(run: Path, number: int) -> str:
 def test_resume_refuses_what_changed_and_names_it(proctor: Proctor, tmp_path: Path) -> None:
     left, run = Leftovers(), tmp_path / "run"
     study = long(proctor, tenths=0)
-    assert proctor("run", study, "--out", run, "--waive", "git_dirty", "--prepare-only")[0] == 4
+    assert proctor("run", study, "--out", run, "--waive", "git_dirty", "--prepare-only")[0] == 0
     before = (run / "journal.jsonl").read_bytes()
 
     script = study.parent / "tasks/t1/tests/test.sh"
@@ -206,7 +206,7 @@ def test_resume_refuses_what_changed_and_names_it(proctor: Proctor, tmp_path: Pa
 def test_a_damaged_journal_is_refused_and_left_alone(proctor: Proctor, tmp_path: Path) -> None:
     run = tmp_path / "run"
     study = long(proctor, tenths=0)
-    assert proctor("run", study, "--out", run, "--waive", "git_dirty", "--prepare-only")[0] == 4
+    assert proctor("run", study, "--out", run, "--waive", "git_dirty", "--prepare-only")[0] == 0
     journal = run / "journal.jsonl"
     damaged = journal.read_bytes().replace(b'"seq":1,', b'"seq":7,')
     journal.write_bytes(damaged)

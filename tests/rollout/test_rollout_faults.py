@@ -12,7 +12,7 @@ from proctor.core.exits import Exit
 from proctor.evidence.kinds import Kind
 from proctor.report.progress import Progress
 
-STEPS = 15
+STEPS = 16
 POSTS = 17
 
 

@@ -52,7 +52,8 @@ class Disk:
 
     def open_append(self, path: Path, *, new: bool = False) -> Appender:
         """Open to append; with `new` it must not exist. The folder of a new file is not synced here."""
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | (_NEW if new else 0), _FILE_MODE)
+        how = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(path, how | (_NEW if new else 0), _FILE_MODE)
         return Appender(path, descriptor, os.fstat(descriptor).st_size)
 
     def write_new(self, path: Path, data: bytes) -> None:
@@ -170,6 +171,19 @@ def open_regular(path: Path) -> BufferedReader:
 def is_regular(path: Path) -> bool:
     """Whether it is a file, and neither a link nor special. Raises OSError."""
     return stat.S_ISREG(path.lstat().st_mode)
+
+
+def end_of_data(path: Path, start: int) -> int:
+    """Where the last bytes from `start` on end that take room on the disk: a hole may follow. Raises OSError."""
+    with open_regular(path) as file:
+        descriptor, end = file.fileno(), start
+        while True:
+            try:
+                end = os.lseek(descriptor, os.lseek(descriptor, end, os.SEEK_DATA), os.SEEK_HOLE)
+            except OSError as error:
+                if error.errno == errno.ENXIO:
+                    return end
+                raise
 
 
 def write_refusal(error: OSError, path: str) -> Refusal:

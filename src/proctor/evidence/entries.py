@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -118,7 +119,7 @@ def parse_line(line: bytes, number: int, *, chain: Chain | None = None) -> Entry
         raise damaged("a line is not an entry", where, required=sorted(_ENTRY_FIELDS))
     seq, prev, time, mono, name, body = (value[key] for key in ("seq", "prev", "time", "mono", "kind", "body"))
     typed = type(seq) is int and type(mono) is int and type(prev) is str and type(time) is str and type(name) is str
-    if not typed or type(body) is not dict or mono < 0 or not _TIME.fullmatch(time):
+    if not typed or type(body) is not dict or mono < 0 or not _is_time(time):
         raise damaged("an entry's field is not of its type", where)
     if chain is not None and (seq != chain.size or prev != chain.head):
         raise damaged(
@@ -134,6 +135,16 @@ def parse_line(line: bytes, number: int, *, chain: Chain | None = None) -> Entry
         except ValueError as error:
             raise damaged(f"an entry's body is not its kind's: {error}", where) from error
     return Entry(seq, prev, time, mono, kind if kind is not None else name, body)
+
+
+def _is_time(text: str) -> bool:
+    if _TIME.fullmatch(text) is None:
+        return False
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def damaged(message: str, where: str, observed: Any = None, required: Any = None) -> Refusal:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import platform
+import stat
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,13 +17,14 @@ from proctor.core import strictjson
 from proctor.core.canonical import encode
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.evidence.disk import write_refusal
+from proctor.evidence.disk import is_regular, write_refusal
 from proctor.evidence.runfolder import RunFolder
 
 # A reader holds the lock for the moment in which it looks; a writer that meets one tries again.
 _TRIES = 5
 _BETWEEN_TRIES_SEC = 0.02
 _MAX_BYTES = 65_535
+_OPEN = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,17 @@ class Lock:
             extra: further facts for readers, such as `control`: the path of the control socket.
 
         Raises:
-            Refusal: `run_locked` names who holds it; `disk_full`, `write_failed`.
+            Refusal: `run_locked` names who holds it; `out_unusable` where something else than a file stands there;
+                `disk_full`, `write_failed`.
         """
         try:
-            descriptor = os.open(run.lock_path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+            if os.path.lexists(run.lock_path) and not is_regular(run.lock_path):
+                raise _no_file(Reason.OUT_UNUSABLE)
+            # never to wait, whatever took the file's place since
+            descriptor = os.open(run.lock_path, _OPEN | os.O_RDWR | os.O_CREAT, 0o644)
             try:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    raise _no_file(Reason.OUT_UNUSABLE)
                 if not _try_exclusive(descriptor):
                     raise _locked(run.lock_path, descriptor)
                 content = encode({**dict(extra), **opening()})
@@ -89,18 +97,28 @@ def read_lock(run: RunFolder) -> LockInfo:
     """Who writes the run now, or wrote it last.
 
     Raises:
-        Refusal: `evidence_unreadable` where the file may not be read.
+        Refusal: `evidence_unreadable` where it is no file, or may not be read.
     """
     try:
-        descriptor = os.open(run.lock_path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        # asked before opening: to open a device is to act on it
+        if not is_regular(run.lock_path):
+            raise _no_file(Reason.EVIDENCE_UNREADABLE)
+        descriptor = os.open(run.lock_path, _OPEN | os.O_RDONLY)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise _no_file(Reason.EVIDENCE_UNREADABLE)
+            return _info(descriptor, live=not _try(descriptor, fcntl.LOCK_SH))
+        finally:
+            os.close(descriptor)
     except (FileNotFoundError, NotADirectoryError):
         return LockInfo(live=False)
     except OSError as error:
-        raise Refusal(Reason.EVIDENCE_UNREADABLE, f"the lock cannot be read: {error}", path="lock") from error
-    try:
-        return _info(descriptor, live=not _try(descriptor, fcntl.LOCK_SH))
-    finally:
-        os.close(descriptor)
+        message = f"the lock cannot be read: {error.strerror or error}"
+        raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path="lock") from error
+
+
+def _no_file(reason: Reason) -> Refusal:
+    return Refusal(reason, "what stands in the lock's place is no file", path="lock", remedy="Remove it.")
 
 
 def _try_exclusive(descriptor: int) -> bool:

@@ -15,6 +15,8 @@ from proctor.evidence.entries import JOURNAL, MAX_LINE_BYTES, Chain, Entry, dama
 from proctor.evidence.packs import Blob
 from proctor.evidence.runfolder import RunFolder
 
+# More than a writer has in flight: what goes on for so long without a newline has no further line in it.
+MAX_UNFINISHED = 64 * 1024 * 1024
 MAX_BLOB_BYTES = 4 * 1024 * 1024 * 1024
 
 _CHUNK = 1024 * 1024
@@ -22,11 +24,15 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 
 def read_lines(file: BinaryIO) -> Iterator[bytes]:
-    """The terminated lines of a journal, without newlines; a line that is too long comes cut, but still too long."""
-    rest = b""
-    while chunk := file.read(_CHUNK):
+    """The terminated lines of a journal, without newlines; a line that is too long comes cut, but still too long.
+
+    Stops where no newline comes for `MAX_UNFINISHED` bytes: a file may claim any size.
+    """
+    rest, unfinished = b"", 0
+    while unfinished <= MAX_UNFINISHED and (chunk := file.read(_CHUNK)):
         *lines, rest = (rest + chunk).split(b"\n")
         yield from lines
+        unfinished = 0 if lines else unfinished + len(chunk)
         # Of a line that is too long, what goes beyond is not kept.
         rest = rest[: MAX_LINE_BYTES + 1]
 

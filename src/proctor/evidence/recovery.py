@@ -10,7 +10,7 @@ from typing import Any
 
 from proctor.core.canonical import encode
 from proctor.core.reasons import Reason
-from proctor.evidence.disk import Disk, is_regular, open_regular
+from proctor.evidence.disk import Disk, end_of_data, is_regular, open_regular
 from proctor.evidence.kinds import Kind
 from proctor.evidence.runfolder import RunFolder
 from proctor.evidence.scan import OpenAttempt, Scan
@@ -79,10 +79,13 @@ def _copy_end(disk: Disk, source: Path, start: int, target: Path) -> None:
     disk.make_dirs(target.parent)
     copy = disk.open_append(target, new=True)
     try:
+        # a hole at the end has no bytes to keep, and may be larger than any disk
+        left = end_of_data(source, start) - start
         with open_regular(source) as file:
             file.seek(start)
-            while chunk := file.read(_CHUNK):
+            while left > 0 and (chunk := file.read(min(left, _CHUNK))):
                 copy.append(chunk)
+                left -= len(chunk)
         copy.sync()
     finally:
         copy.close()

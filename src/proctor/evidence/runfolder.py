@@ -104,12 +104,25 @@ class RunFolder:
             message = f"the run folder cannot be looked into: {error.strerror or error}"
             raise Refusal(Reason.OUT_UNUSABLE, message, path=str(self.path)) from error
 
+    def require_own_folders(self) -> None:
+        """See that each folder of the run that stands is one, and no link: what is written must stay in the run.
+
+        Raises:
+            Refusal: `evidence_damaged` names the first that is not.
+        """
+        own = (self.manifests_dir, self.checkpoints, self.packs, self.blobs, self.trials, self.quarantine, self.scratch)
+        for folder in own:
+            if folder.is_symlink():
+                message = "a link stands in the place of a folder of the run, and nothing is written through it"
+                raise Refusal(Reason.EVIDENCE_DAMAGED, message, path=folder.name)
+
     def write_atomic(self, relative: str, data: bytes) -> FileRef:
         """Make or replace a small file, whole or not at all, durably, with its folders. Blocks for some fsyncs.
 
         Raises:
-            Refusal: `disk_full`, `write_failed`.
+            Refusal: `disk_full`, `write_failed`; `evidence_damaged` where a folder of the run is a link.
         """
+        self.require_own_folders()
         target = self.path / relative
         try:
             self.disk.make_dirs(target.parent)
@@ -126,8 +139,9 @@ class RunFolder:
         """Write the manifest of an invocation under the next free number; invocations at once get one each.
 
         Raises:
-            Refusal: `disk_full`, `write_failed`, `json_invalid`.
+            Refusal: `disk_full`, `write_failed`, `json_invalid`; `evidence_damaged` as above.
         """
+        self.require_own_folders()
         data = encode(dict(body))
         try:
             self.disk.make_dirs(self.manifests_dir)

@@ -6,7 +6,10 @@ entries name: that is to be mended. Everything else that is not what was written
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -14,16 +17,15 @@ from typing import Any
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence import checkpoints
-from proctor.evidence.disk import open_regular
+from proctor.evidence.disk import end_of_data, is_regular, open_regular
 from proctor.evidence.entries import BLOB_FIELDS, JOURNAL, Chain, Entry, damaged, parse_line
 from proctor.evidence.kinds import FORMAT, Kind
 from proctor.evidence.packs import Blob
-from proctor.evidence.reader import read_lines
+from proctor.evidence.reader import MAX_UNFINISHED, read_lines
 from proctor.evidence.runfolder import RunFolder
 
 # Blocks that never reached the disk read as zeros, and begin and end at such offsets.
 _DISK_BLOCK = 512
-_MAX_TORN_GROUP = 64 * 1024 * 1024
 _ZEROS = re.compile(rb"\x00+")
 
 
@@ -40,7 +42,8 @@ class OpenAttempt:
 class Scan:
     """A journal as it stands.
 
-    `offset` is the size in bytes of its whole lines, `torn` that of what follows. `packs` has the end of the last
+    `offset` is the size in bytes of its whole lines, `torn` that of what follows. `attempts` counts those of each
+    trial, by a digest of its folder's name. `packs` has the end of the last
     named frame of each pack; `unnamed` the bodies of `checkpoint.made` entries that are missing.
     """
 
@@ -50,6 +53,7 @@ class Scan:
     torn: int = 0
     ended: bool = False
     open: dict[str, OpenAttempt] = field(default_factory=dict)
+    attempts: dict[int, int] = field(default_factory=dict)
     packs: dict[str, int] = field(default_factory=dict)
     blobs: set[str] = field(default_factory=set)
     quarantined: set[str] = field(default_factory=set)
@@ -72,11 +76,16 @@ def scan(run: RunFolder) -> Scan:
     try:
         if not run.journal_path.is_file():
             raise Refusal(Reason.RUN_NOT_FOUND, "there is no journal", path=str(run.path))
+        run.require_own_folders()
         standing = checkpoints.standing(run)
         size = run.journal_path.stat().st_size
         _read(run.journal_path, found, standing)
         found.torn = size - found.offset
+        if end_of_data(run.journal_path, found.offset) - found.offset > MAX_UNFINISHED:
+            message = "more follows the last whole line than a writer leaves unfinished"
+            raise damaged(message, JOURNAL, observed=found.torn, required=MAX_UNFINISHED)
         _check_checkpoints(found, standing)
+        _check_trials(run, found)
         _check_blobs(run, found)
     except OSError as error:
         reason = Reason.EVIDENCE_UNREADABLE
@@ -108,8 +117,8 @@ def _is_torn(path: Path, start: int) -> bool:
     """Whether all from `start` on is a group of lines of which some blocks never reached the disk."""
     with open_regular(path) as file:
         file.seek(start)
-        rest = file.read(_MAX_TORN_GROUP + 1)
-    if len(rest) > _MAX_TORN_GROUP or b"\x00" not in rest.partition(b"\n")[0]:
+        rest = file.read(min(MAX_UNFINISHED + 1, end_of_data(path, start) - start))
+    if len(rest) > MAX_UNFINISHED or b"\x00" not in rest.partition(b"\n")[0]:
         return False
     for hole in _ZEROS.finditer(rest):
         begins, ends = start + hole.start(), start + hole.end()
@@ -151,6 +160,8 @@ def _note_body(found: Scan, kind: Kind, body: dict[str, Any]) -> None:
         found.run_id = str(body["run_id"])
     elif kind is Kind.ATTEMPT_ADMITTED:
         found.open[body["attempt"]] = OpenAttempt(_inside(body["folder"]))
+        trial = _mark(PurePosixPath(body["folder"]).parts[1])
+        found.attempts[trial] = found.attempts.get(trial, 0) + 1
     elif kind is Kind.ATTEMPT_FILES:
         for file in body["files"]:
             _note_file(found.open[body["attempt"]], file)
@@ -177,6 +188,33 @@ def _inside(folder: str) -> str:
     return folder
 
 
+def _mark(name: str) -> int:
+    return int.from_bytes(hashlib.blake2b(name.encode("utf-8", "surrogateescape"), digest_size=8).digest(), "big")
+
+
+def _check_trials(run: RunFolder, found: Scan) -> None:
+    """An attempt's folder is made after its admission is durable: one of no attempt means that lines are gone."""
+    for trial in _folders(run, run.trials):
+        attempts = found.attempts.get(_mark(trial.name), 0)
+        for folder in _folders(run, trial):
+            if not (folder.name.isascii() and folder.name.isdigit() and int(folder.name) < attempts):
+                raise damaged("a folder stands of an attempt that no entry admits", run.relative(folder))
+        if not attempts:
+            raise damaged("a folder stands of a trial that no entry admits", run.relative(trial))
+
+
+def _folders(run: RunFolder, folder: Path) -> Iterator[Path]:
+    """Folders below, but for names that start with a dot; a link in the place of one is damage."""
+    if not folder.is_dir():
+        return
+    with os.scandir(folder) as names:
+        for name in names:
+            if name.is_symlink():
+                raise damaged("a link stands where a folder should", run.relative(Path(name.path)))
+            if name.is_dir() and not name.name.startswith("."):
+                yield Path(name.path)
+
+
 def _check_checkpoints(found: Scan, standing: dict[int, dict[str, Any]]) -> None:
     beyond = [body for size, body in standing.items() if size > found.chain.size]
     if beyond:
@@ -195,9 +233,19 @@ def _check_checkpoints(found: Scan, standing: dict[int, dict[str, Any]]) -> None
 def _check_blobs(run: RunFolder, found: Scan) -> None:
     for name, end in found.packs.items():
         path = run.packs / name
-        size = path.stat().st_size if path.is_file() else 0
+        size = path.lstat().st_size if _is_file(path) else 0
         if size < end:
             raise damaged("a pack is shorter than its entries say", run.relative(path), observed=size, required=end)
+    for folder in _folders(run, run.blobs):
+        for _ in _folders(run, folder):
+            raise damaged("a folder stands where blobs should", run.relative(folder))
     for blob in found.blobs:
-        if not (run.path / blob).is_file():
+        if not _is_file(run.path / blob):
             raise damaged("a blob that an entry names is missing", blob)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return is_regular(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False

@@ -38,6 +38,7 @@ class Tries:
     message: str | None = None
     duration_ns: int | None = None
     tests: Mapping[str, int] | None = None
+    disclosures: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class Row:
             "replaced": tries.replaced,
             "exception": tries.exception,
             "duration_sec": None if tries.duration_ns is None else round(tries.duration_ns / 1e9, 6),
+            "disclosures": tries.disclosures,
             "tests_passed": None if tests is None else tests["all_pass"],
             "tests_failed": None if tests is None else tests["last_row_fails"],
             "folder": tries.folder,
@@ -177,6 +179,7 @@ def _follow(tries: dict[str, Tries], kind: Kind, body: Mapping[str, Any]) -> Non
     elif kind is Kind.ATTEMPT_GRADED:
         tests = body["tests"]
         own = tries[_trial_of(body)]
+        own.disclosures = len(body["disclosures"])
         own.tests = None if tests is None else {name: int(tests[name]) for name in ("all_pass", "last_row_fails")}
     elif kind is Kind.ATTEMPT_ENDED:
         own = tries[_trial_of(body)]

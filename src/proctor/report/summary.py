@@ -15,7 +15,8 @@ from proctor.report.claims import claims_lines
 from proctor.report.endings import endings_lines
 from proctor.report.paired import Pairs, paired_counts
 from proctor.report.reading import Reading, read_run
-from proctor.report.text import command, safe, short_path, table
+from proctor.report.text import command, count, safe, short_path, table
+from proctor.report.trial import short_id
 
 # what these two mean for a run; for other commands they mean more
 _DONE: dict[int, str] = {
@@ -32,7 +33,7 @@ def print_end(run: Path, exit_status: int, reason: Reason | None, message: str |
     """
     try:
         reading = read_run(RunFolder(run), validate=False)
-        body = results_lines(reading)
+        body = [] if reason is Reason.PREPARED_ONLY else results_lines(reading)
         head = f"{safe(reading.design.study.name)} · {safe(reading.design.stage.name)}: "
         key = fingerprint(reading)
         complete = reading.complete
@@ -48,6 +49,8 @@ def print_end(run: Path, exit_status: int, reason: Reason | None, message: str |
 
 def ending(exit_status: int, reason: Reason | None, message: str | None) -> str:
     """How a process of a run ended, in one line."""
+    if reason is Reason.PREPARED_ONLY:
+        return f"prepared, nothing was run (exit status {exit_status})"
     known = exit_status in set(Exit)
     text = _DONE.get(exit_status) or (Exit(exit_status).doc.partition(" (")[0] if known else "ended")
     if reason is not None and reason is not Reason.INTERRUPTED:
@@ -82,10 +85,20 @@ def results_lines(reading: Reading) -> list[str]:
     summary = reading.grades()
     lines = ["", *_grades_table(summary["groups"]), *_ungraded(summary["groups"])]
     lines += endings_lines(reading)
+    lines += _disclosed(reading)
     if len(reading.design.arms) > 1:
         lines += _pairs(paired_counts(reading.design, reading.rows))
     claims = claims_lines(reading.design)
     return [*lines, "", *claims] if claims else lines
+
+
+def _disclosed(reading: Reading) -> list[str]:
+    """How many grades come with something that a reader must know, and how to read it of one."""
+    rows = [row for row in reading.rows if row.tries.disclosures]
+    if not rows:
+        return []
+    show = command("proctor", "show", short_path(reading.run.path), short_id(reading.rows, rows[0]))
+    return ["", f"disclosed  {count(len(rows), 'grade')} with something to know beside it, such as {safe(show)}"]
 
 
 def _grades_table(groups: list[dict[str, Any]]) -> list[str]:

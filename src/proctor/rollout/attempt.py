@@ -47,7 +47,7 @@ async def run_attempt(job: Job, tools: Tools) -> Result:
             await attempt.agent(world)
             before = await attempt.pre_verify(world)
         async with attempt.verifier_world(before) as world:
-            grade = await attempt.verify(world)
+            grade = await attempt.verify(world, before)
         result = await attempt.post_verify(grade)
     except (Exception, SystemExit) as fault:
         # the boundary of an attempt: a fault of ours ends this attempt, on the record, and not the run
@@ -99,6 +99,7 @@ class Attempt:
     async def env_ready(self, world: Sandbox) -> None:
         """Fill the world with what the task's environment says, and see that it is well."""
         await worlds.furnish(world, self.job.world, self.record.folder)
+        await world.mark([self.job.world.workdir])
         self._reached(Boundary.ENV_READY)
 
     async def agent(self, world: Sandbox) -> None:
@@ -153,7 +154,7 @@ class Attempt:
             if before is not None:
                 await in_thread(worlds.let_go, job, before, tools)
 
-    async def verify(self, world: Sandbox) -> Grade:
+    async def verify(self, world: Sandbox, before: Snapshot | None) -> Grade:
         """Bring the tests in, run them where the agent cannot act, and read the verdict from a cleared path."""
         job, output = self.job, self.record.folder / "verifier"
         self.tools.on_phase(job.label, "verify")
@@ -170,7 +171,7 @@ class Attempt:
         )
         grade, tests = await in_thread(verdict.read, output, ended, job)
         await self.record.write("tests.json", tests)
-        return grade
+        return replace(grade, disclosures=(*grade.disclosures, *verdict.inherited(before)))
 
     async def post_verify(self, grade: Grade) -> Result:
         """The grade, on the record: from here on the attempt counts, whatever comes."""

@@ -14,9 +14,10 @@ from proctor.grading.join import per_test_record
 from proctor.grading.verdicts import read_verdicts
 from proctor.rollout.job import Job
 from proctor.rollout.worlds import OPEN, fetch_flat
-from proctor.sandbox.base import Ended, Exec, PutItem, Sandbox
+from proctor.sandbox.base import Ended, Exec, PutItem, Sandbox, Snapshot
 
 VERDICT_PATH = "/logs/verifier"
+_DETAIL = 600
 
 
 async def run_tests(world: Sandbox, job: Job, output: Path) -> Ended:
@@ -52,6 +53,20 @@ def read(output: Path, ended: Ended, job: Job) -> tuple[Grade, Any]:
     outcome = VerifierOutcome(ended.exit_code, ended.signal, ended.timed_out, ended.start_error)
     graded = grade(verdicts, outcome, rule=job.rule, duplicate_tests=job.duplicate_tests, assurance=Assurance.ISOLATED)
     return graded, per_test_record(verdicts)
+
+
+def inherited(before: Snapshot | None) -> tuple[str, ...]:
+    """What the verifier's world took over of the system from the agent's: a fork runs with what the agent left."""
+    if before is None:
+        return ()
+    changed = before.facts.get("changed")
+    if changed is None:
+        return (f"it is not known what the agent changed of the system: {before.facts.get('changed_why_not')}",)
+    if not changed:
+        return ()
+    counts = ", ".join(f"{folder}: {number}" for folder, number in sorted(changed.items()))
+    paths = ", ".join(ascii(path) for path in before.facts.get("changed_paths", ()))
+    return (f"the verifier ran on what the agent changed of the system ({counts}), such as {paths}"[:_DETAIL],)
 
 
 def as_entry(graded: Grade) -> dict[str, Any]:

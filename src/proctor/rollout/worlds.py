@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shlex
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Sequence
@@ -80,14 +81,20 @@ def scratch_of(run: RunFolder, trial: str, number: int) -> Path:
 def clear_scratch(job: Job, tools: Tools) -> None:
     """Remove the attempt's scratch folder, unless it is kept."""
     if not job.keep:
-        shutil.rmtree(scratch(job, tools), ignore_errors=True)
+        _remove_empty(scratch(job, tools))
 
 
 def clear_dead(run: RunFolder) -> None:
-    """Remove what attempts of dead processes left in the scratch folder, but for worlds that were kept."""
+    """Remove the folders that attempts of dead processes left empty in the scratch folder."""
     for left in run.scratch.iterdir() if run.scratch.is_dir() else ():
-        if not (left / KEPT).is_file():
-            shutil.rmtree(left, ignore_errors=True)
+        _remove_empty(left)
+
+
+def _remove_empty(folder: Path) -> None:
+    # what is not empty is a world that was kept, or that could not be removed yet and whose marker says so
+    for here, _, _ in os.walk(folder, topdown=False):
+        with contextlib.suppress(OSError):
+            Path(here).rmdir()
 
 
 def let_go(job: Job, snapshot: Snapshot, tools: Tools) -> None:

@@ -95,7 +95,7 @@ class Session:
             self._progress.notice(notice)
         lanes = await self._prepare()
         if self._request.prepare_only:
-            stop.drain("prepare-only", Exit.STOPPED, Reason.PREPARED_ONLY)
+            stop.drain("prepare-only", Exit.DONE, Reason.PREPARED_ONLY)
         handlers = {
             "status": self._status,
             "pause": lambda: _pause(lanes, True),
