@@ -152,7 +152,7 @@ def test_log_folders_that_are_gone_or_files(proctor: Proctor) -> None:
 
 
 def test_tools_of_the_world_that_are_replaced_are_disclosed_with_the_grade(proctor: Proctor) -> None:
-    """Isolated means: another world, on the files of the one the agent acted in. Its tools go along, and that is said."""
+    """Isolated means: another world, on the files that the agent left. Its tools go along, and that is said."""
     seen = run(proctor, "rm -f /app/answer; cp /usr/bin/true /usr/bin/env; exit 0")
     assert seen.graded == ("fail", "below_threshold")
     (said,) = bodies(seen.run, Kind.ATTEMPT_GRADED)[-1]["disclosures"]
