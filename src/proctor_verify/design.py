@@ -22,14 +22,15 @@ _SKILLS = list_of(record(name=TEXT, sha256=SHA256))
 
 @dataclass(frozen=True)
 class ArmPlan:
-    """What an arm runs with: agent, canonical JSON of its settings and of its skills, deadline, kind of world, network.
+    """What an arm runs with: agent, settings, skills, deadline, kind of world, network (a place in `NETWORKS`).
 
-    `network` is a place in `NETWORKS`.
+    Settings and skills are kept as `repr`, which tells 1 from true as `==` does not: of values read from canonical
+    JSON it is equal exactly where they are.
     """
 
     agent: str
-    settings: bytes
-    skills: bytes
+    settings: str
+    skills: str
     timeout_sec: float | None
     kind: str
     network: int
@@ -52,8 +53,8 @@ class ArmPlan:
             raise Unreadable(f"arm {arm['name']} has skills, a timeout or a network of no known form")
         return cls(
             agent=_get(agent, "name", str),
-            settings=canonical.encode(_get(agent, "settings", dict)),
-            skills=canonical.encode(skills),
+            settings=repr(_get(agent, "settings", dict)),
+            skills=repr(skills),
             timeout_sec=timeout_sec,
             kind=_get(sandbox, "kind", str),
             network=NETWORKS.index(network),

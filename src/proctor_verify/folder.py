@@ -126,7 +126,13 @@ class Folder:
         try:
             with os.scandir(handle) as scan:
                 for found in scan:
-                    yield Name(found.name, _what(found.stat(follow_symlinks=False).st_mode))
+                    # a folder says of these two what they are, without a further call for each name
+                    if found.is_file(follow_symlinks=False):
+                        yield Name(found.name, "a file")
+                    elif found.is_dir(follow_symlinks=False):
+                        yield Name(found.name, "a folder")
+                    else:
+                        yield Name(found.name, _what(found.stat(follow_symlinks=False).st_mode))
         except OSError as error:
             raise _not_readable(error) from error
         finally:

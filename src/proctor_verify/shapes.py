@@ -77,8 +77,8 @@ FLAG = Shape("true or false", lambda v: type(v) is bool)
 OBJECT = Shape("an object", lambda v: type(v) is dict)
 SHA256 = matches(r"[0-9a-f]{64}", "64 lower-case hex digits")
 _DAYS = r"(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|[12]\d))"
-_MOMENT = matches(rf"(?!0000)\d{{4}}-{_DAYS}T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{{6}}Z", "")
+_moment = re.compile(rf"(?!0000)\d{{4}}-{_DAYS}T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{{6}}Z", re.ASCII).fullmatch
 TIME = Shape(
     "a UTC time with 6 decimals and Z",
-    lambda v: _MOMENT.holds(v) and (v[5:10] != "02-29" or isleap(int(v[:4]))),
+    lambda v: type(v) is str and _moment(v) is not None and (v[5:10] != "02-29" or isleap(int(v[:4]))),
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from proctor_verify import strictjson
 from proctor_verify.check import Check
 from proctor_verify.design import NO_TRIAL, ArmPlan
 from proctor_verify.journal import Entry
@@ -43,9 +42,9 @@ class AgentsPlanned(_OfAnArm):
         timeout = body["timeout_sec"]
         if body["agent"] != plan.agent:
             self.fail_at(entry, f"starts agent {body['agent']}, where the design has {plan.agent}")
-        elif strictjson.encode(body["settings"]) != plan.settings:
+        elif repr(body["settings"]) != plan.settings:
             self.fail_at(entry, "starts an agent with other settings than the design's")
-        elif strictjson.encode(body["skills"]) != plan.skills:
+        elif repr(body["skills"]) != plan.skills:
             self.fail_at(entry, "starts an agent with other skills than the design's")
         elif timeout is not None and timeout <= 0:
             self.fail_at(entry, f"starts an agent with a deadline of {timeout} seconds")
