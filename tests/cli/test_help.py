@@ -40,3 +40,15 @@ def test_help_imports_nothing_heavy(words: list[str]) -> None:
         text=True,
     )
     assert HEAVY & set(told.stdout.splitlines()[-1].split()) == set()
+
+
+@pytest.mark.parametrize("closed", [(1,), (0, 1, 2)])
+def test_a_process_without_standard_streams_ends_as_it_would(closed: tuple[int, ...]) -> None:
+    shut = " ".join(f"{number}>&-" for number in closed)
+    for module in ("proctor", "proctor_verify"):
+        done = subprocess.run(
+            ["sh", "-c", f'exec "$0" -m {module} --help {shut}', sys.executable],
+            env={"PYTHONPATH": str(Path(__file__).resolve().parents[2] / "src")},
+            timeout=60,
+        )
+        assert done.returncode == 0

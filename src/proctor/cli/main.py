@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from proctor import __version__
-from proctor.cli.streams import OutputFault, let_go, watch
+from proctor.cli.streams import OutputFault, let_go, open_missing, watch
 from proctor.core.exits import Exit
 from proctor.core.refusal import Refusal
 from proctor.report.text import program
@@ -86,6 +86,7 @@ def cli() -> None:
 
 def main() -> None:
     """Parse, call, and end with the one exit status."""
+    open_missing()
     watch()
     status: int = Exit.INFRASTRUCTURE
     unwritten: OutputFault | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import click
 
 from proctor.cli.common import json_option, print_json, print_refusals, say
 from proctor.cli.completing import agents, waive_option
+from proctor.cli.streams import OutputFault, let_go
 
 if TYPE_CHECKING:
     from proctor.runner.session import Finished
@@ -62,9 +62,15 @@ def report(finished: list[Finished], *, as_json: bool) -> int:
     """Print how each stage ended; returns the exit status of the last."""
     from proctor.core.exits import Exit
 
-    # whoever stopped reading does not change the status, which is the one on the record
-    with contextlib.suppress(BrokenPipeError):
+    # neither a reader that stopped nor a full disk changes the status, which is the one on the record
+    fault: OutputFault | None = None
+    try:
         _tell(finished, as_json=as_json)
+    except BrokenPipeError:
+        pass
+    except OutputFault as unwritten:
+        fault = unwritten
+    let_go(fault)
     return int(finished[-1].exit) if finished else int(Exit.REFUSED)
 
 

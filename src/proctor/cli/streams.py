@@ -30,6 +30,20 @@ class _Watched(io.FileIO):
             raise OutputFault(*fault.args) from fault
 
 
+def open_missing() -> None:
+    """Open /dev/null for each standard stream that the process was started without.
+
+    Otherwise the next file that is opened (a lock, a journal) would become standard output for whatever prints.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number is this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
+
+
 def watch() -> None:
     """Replace both streams, where they are the process's own."""
     out, err = sys.__stdout__, sys.__stderr__
