@@ -42,8 +42,8 @@ def loads_canonical(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int =
     """
     text = _checked_text(data, max_bytes, max_depth)
     try:
-        value = _QUICK.decode(text)
-        same = _REWRITE.encode(value) == text
+        value, end = _QUICK.raw_decode(text)
+        same = end == len(text) and _REWRITE.encode(value) == text
     except (ValueError, RecursionError):
         same = False
     # Keys are written back in code-point order, which is the order of RFC 8785 unless one is beyond U+FFFF.

@@ -84,16 +84,16 @@ class _Clock:
     """How far the wall clock falls within an opening: clocks are set back, and then times order nothing."""
 
     def __init__(self) -> None:
-        self._latest = ""
+        self.latest = ""
         self._worst = timedelta(minutes=1)
         self._line: int | None = None
 
-    def see(self, entry: Entry) -> None:
-        """An entry: times have one width, so that text compares as they do."""
-        if entry.kind == "run.resumed" or entry.time >= self._latest:
-            self._latest = entry.time
+    def fell(self, entry: Entry) -> None:
+        """An entry whose time is before `latest` (times have one width: text compares as they do), or an opening's."""
+        if entry.kind == "run.resumed":
+            self.latest = entry.time
             return
-        fall = datetime.fromisoformat(self._latest) - datetime.fromisoformat(entry.time)
+        fall = datetime.fromisoformat(self.latest) - datetime.fromisoformat(entry.time)
         if fall > self._worst:
             self._worst, self._line = fall, entry.line + 1
 
@@ -125,7 +125,10 @@ class _Walk:
             look(line)
         run = self._run
         if entry is not None:
-            self.clock.see(entry)
+            if entry.time < self.clock.latest or entry.kind == "run.resumed":
+                self.clock.fell(entry)
+            else:
+                self.clock.latest = entry.time
             for see in self._every:
                 see(entry)
         if (line.fault or line.misshapen) and run.blind is None:
