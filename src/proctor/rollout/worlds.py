@@ -25,7 +25,7 @@ from proctor.rollout.job import Artifact, Command, Healthcheck, Job, World
 from proctor.rollout.record import Record
 from proctor.rollout.tools import Tools
 from proctor.rollout.waiting import finish, in_thread
-from proctor.sandbox.base import Ended, Exec, Network, PutItem, Sandbox, SandboxSpec, Snapshot
+from proctor.sandbox.base import MARKER, Ended, Exec, Network, PutItem, Sandbox, SandboxSpec, Snapshot
 
 KEPT = "kept.json"
 LOGS = ("/logs/verifier", "/logs/agent", "/logs/artifacts")
@@ -85,9 +85,15 @@ def clear_scratch(job: Job, tools: Tools) -> None:
 
 
 def clear_dead(run: RunFolder) -> None:
-    """Remove the folders that attempts of dead processes left empty in the scratch folder."""
+    """Remove what attempts of dead processes left in the scratch folder, but for worlds that were kept.
+
+    A folder without a marker held no world yet; one with a marker could not be removed now, and is left to `prune`.
+    """
     for left in run.scratch.iterdir() if run.scratch.is_dir() else ():
-        _remove_empty(left)
+        if any(left.glob(f"*/*/{MARKER}")):
+            _remove_empty(left)
+        elif not (left / KEPT).is_file():
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _remove_empty(folder: Path) -> None:

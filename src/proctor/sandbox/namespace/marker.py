@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from proctor.sandbox.base import MARKER
 from proctor.sandbox.namespace import cgroups
 from proctor.sandbox.namespace.launcher import tree
 
-_NAME = "marker.json"
+_NAME = MARKER
 _DEPTH = 3
 _GROUP_SEC = 5.0
 
