@@ -45,6 +45,7 @@ DOORS = LOOKS | {
     "proctor.admission.docker._ask": "an engine that listens is asked for its version, on its socket",
     "proctor.admission.docker._ping": "an address on which an engine may listen is tried, for `proctor doctor`",
     "proctor.admission.admit._create": "the verdict is on disk: the design and entry 0 follow",
+    "proctor.cli.streams.open_missing": "/dev/null takes the place of a standard stream that the process lacks",
     "proctor.cli.streams._flushed": "/dev/null takes the place of a stream that takes no more",
     "proctor.cli.new._write": "a study for a beginner, into a folder that was asked for",
     "proctor.cli.verify.verify": "the second program, in a process of its own",

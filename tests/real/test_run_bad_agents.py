@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -153,10 +154,12 @@ def test_log_folders_that_are_gone_or_files(proctor: Proctor) -> None:
 
 def test_tools_of_the_world_that_are_replaced_are_disclosed_with_the_grade(proctor: Proctor) -> None:
     """Isolated means: another world, on the files that the agent left. Its tools go along, and that is said."""
-    seen = run(proctor, "rm -f /app/answer; cp /usr/bin/true /usr/bin/env; exit 0")
+    # an ordinary user's world keeps files of others as they are
+    tool = "/usr/bin/env" if os.geteuid() == 0 else "/usr/local/env"
+    seen = run(proctor, f"rm -f /app/answer; cp /usr/bin/true {tool}; exit 0")
     assert seen.graded == ("fail", "below_threshold")
     (said,) = bodies(seen.run, Kind.ATTEMPT_GRADED)[-1]["disclosures"]
-    assert "/usr/bin/env" in said
+    assert tool in said
 
 
 def test_what_an_agent_leaves_in_its_own_folders_needs_no_disclosure(proctor: Proctor) -> None:
