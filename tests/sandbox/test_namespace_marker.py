@@ -94,3 +94,22 @@ def test_words_name_no_place_of_the_host_but_usr(tmp_path: Path) -> None:
 def test_a_covered_folder_holds_nothing_that_is_needed() -> None:
     first = covered()
     assert Path(first).is_dir() and covered(Path(first) / "tool/bin") != first
+
+
+def test_a_process_that_just_ended_is_never_taken_for_our_own_group(tmp_path: Path) -> None:
+    """The kernel lists such a process of a group as 0."""
+    group = tmp_path / "group"
+    group.mkdir()
+    (group / "cgroup.procs").write_text("0\n")
+    program = (
+        "from pathlib import Path\n"
+        "from proctor.sandbox.namespace import marker\n"
+        "marker._GROUP_SEC = 0.05\n"
+        f"marker._end_group(Path({str(group)!r}))\n"
+        "print('alive')\n"
+    )
+    environ = {"PYTHONPATH": str(Path(marker.__file__).parents[3])}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environ, capture_output=True, text=True, start_new_session=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -181,15 +182,22 @@ def _started(pid: int) -> int | None:
     return int(data.rpartition(b")")[2].split()[19])
 
 
+def _members(group: Path) -> list[int]:
+    """The processes of a group. The kernel lists one that just ended as 0, and a signal to 0 goes to our own group."""
+    try:
+        text = (group / "cgroup.procs").read_text(encoding="ascii")
+    except OSError:
+        return []
+    return [int(pid) for pid in text.split() if int(pid) > 0]
+
+
 def _end_group(group: Path) -> bool:
     """Kill what is left in a group of a dead run and remove it; whether it is gone."""
     deadline = time.monotonic() + _GROUP_SEC
     while time.monotonic() < deadline:
-        try:
-            for pid in (group / "cgroup.procs").read_text(encoding="ascii").split():
-                os.kill(int(pid), signal.SIGKILL)
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            pass
+        for pid in _members(group):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
         try:
             if cgroups.remove((group,)):
                 return True
