@@ -198,9 +198,11 @@ def test_a_writer_that_meets_a_reader_gets_the_lock(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(1) as thread:
         reading = thread.submit(read)
-        for _ in range(50):
-            Lock.acquire(run, extra={}).release()
-        stop.set()
+        try:
+            for _ in range(50):
+                Lock.acquire(run, extra={}).release()
+        finally:
+            stop.set()
         assert reading.result(timeout=30) > 0
 
 

@@ -100,7 +100,7 @@ def _kill_at(process: subprocess.Popen[str], run: Path, known: bytes, lines: int
             os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
-        said = process.communicate()[0]
+        said = process.communicate(timeout=ENOUGH_SEC)[0]
     assert process.returncode == -signal.SIGKILL, said
     assert durable.startswith(known)
     return durable

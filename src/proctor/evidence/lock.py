@@ -21,8 +21,8 @@ from proctor.evidence.disk import is_regular, write_refusal
 from proctor.evidence.runfolder import RunFolder
 
 # A reader holds the lock for the moment in which it looks; a writer that meets one tries again.
-_TRIES = 5
-_BETWEEN_TRIES_SEC = 0.02
+_TRIES = 50
+_BETWEEN_TRIES_SEC = 0.002
 _MAX_BYTES = 65_535
 _OPEN = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 

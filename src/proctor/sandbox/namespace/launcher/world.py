@@ -108,9 +108,13 @@ def _start(request: dict[str, Any]) -> tuple[int, int, int]:
     info_r, info_w = os.pipe()
     ready_r, ready_w = os.pipe()
     words = os.memfd_create("words")
+    keeper = os.getpid()
     bwrap = os.fork()
     if bwrap == 0:
-        _become_bwrap(request, made_w, gate_r, info_w, (hold_r, ready_w, words))
+        # an end that is ours to read must not be held open by ourselves, when the keeper is killed
+        for fd in (hold_w, made_r, gate_w, info_r, ready_r):
+            os.close(fd)
+        _become_bwrap(keeper, request, made_w, gate_r, info_w, (hold_r, ready_w, words))
     bwrap_fd = os.pidfd_open(bwrap)
     for fd in (made_w, gate_r, info_w, ready_w, hold_r):
         os.close(fd)
@@ -161,14 +165,18 @@ def _read_until(fd: int, end: bytes) -> bytes:
     return data
 
 
-def _become_bwrap(request: dict[str, Any], made: int, gate: int, info: int, standard: tuple[int, int, int]) -> None:
+def _become_bwrap(
+    keeper: int, request: dict[str, Any], made: int, gate: int, info: int, standard: tuple[int, int, int]
+) -> None:
     stage = "unshare"
     try:
+        linux.die_with_parent(keeper)
         bwrap = os.open(request["bwrap"], os.O_RDONLY)
         holder = os.open(request["holder"], os.O_RDONLY)
         linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNS)
         # Without this the maps of the new namespace belong to root, and an ordinary user's keeper cannot write them.
         linux.prctl(linux.PR_SET_DUMPABLE, 1)
+        linux.die_with_parent(keeper)  # once more: the kernel forgets it where credentials change
         os.write(made, b"made")
         if os.read(gate, 1) != b"g":
             os._exit(1)
