@@ -8,7 +8,8 @@ import pytest
 
 from proctor.admission.admit import check
 from proctor.admission.facts import Request
-from proctor.core.reasons import Family, Reason
+from proctor.core.families import Family
+from proctor.core.reasons import Reason
 
 STUDY = '[study]\nname = "s"\n[tasks]\npath = "tasks"\n[agent]\nname = "oracle"\n'
 

@@ -13,7 +13,8 @@ import pytest
 from proctor.agents.base import installed_agents
 from proctor.cli.completing import agents, waivable
 from proctor.cli.run import run
-from proctor.core.reasons import Family, Reason
+from proctor.core.families import Family
+from proctor.core.reasons import Reason
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from proctor.core import strictjson
 from proctor.core.canonical import encode
-from proctor.core.reasons import Family, Reason
+from proctor.core.families import Family
+from proctor.core.reasons import Reason
 from proctor.grading.files import Absent, Content, NotAFile, TooLarge, VerdictFile, VerdictFiles
 from proctor.grading.grade import Assurance, Grade, GradeState, VerifierOutcome, grade, ungraded
 from proctor.grading.solved import DuplicateTests, parse_solved

@@ -18,7 +18,17 @@ from proctor.core.canonical import encode
 from proctor.core.ids import trial_id
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.study import Design, FrozenTask, Selection, diff_designs, freeze, load_study, plan, single_task_study
+from proctor.study import (
+    Design,
+    FrozenTask,
+    Parts,
+    Selection,
+    diff_designs,
+    freeze,
+    load_study,
+    plan,
+    single_task_study,
+)
 
 TASKS = [FrozenTask(name, hashlib.sha256(name.encode()).hexdigest(), "harbor", f"tasks/{name}") for name in "cab"]
 
@@ -28,7 +38,9 @@ Freeze = Callable[..., Design]
 @pytest.fixture
 def frozen(tmp_path: Path) -> Freeze:
     def make_design(text: str = SMALL, **options: Any) -> Design:
-        design, refusals = freeze(load_study(make(tmp_path, text)), "main", options.pop("tasks", TASKS), **options)
+        design, refusals = freeze(
+            load_study(make(tmp_path, text)), "main", Parts(options.pop("tasks", TASKS)), **options
+        )
         assert refusals == [] and design is not None
         return design
 
@@ -111,7 +123,7 @@ def test_one_skill_folder_is_a_pack_of_one(frozen: Freeze) -> None:
 
 def test_trees_are_handed_out_by_the_digest_in_the_design(tmp_path: Path) -> None:
     loaded = load_study(make(tmp_path))
-    design, _ = freeze(loaded, "main", TASKS)
+    design, _ = freeze(loaded, "main", Parts(TASKS))
     assert design is not None and design.agent.files is not None
     assert loaded.trees[design.agent.files.sha256].read("solve.py", 100) == b"print('solved')\n"
     assert {skill.sha256 for skill in design.arm("skilled").skills} < set(loaded.trees)
@@ -172,14 +184,14 @@ SELECTIONS = {
 @pytest.mark.parametrize("case", SELECTIONS)
 def test_what_cannot_be_frozen(case: str, tmp_path: Path) -> None:
     stage, tasks, selection, reason, path = SELECTIONS[case]
-    design, refusals = freeze(load_study(make(tmp_path)), stage, tasks, selection)
+    design, refusals = freeze(load_study(make(tmp_path)), stage, Parts(tasks), selection)
     assert design is None
     assert [(refusal.reason, refusal.path) for refusal in refusals] == [(reason, path)]
 
 
 def test_a_study_that_refuses_is_not_frozen(tmp_path: Path) -> None:
     loaded = load_study(make(tmp_path, SMALL.replace("packs/mentor", "packs/none")))
-    assert freeze(loaded, "main", TASKS) == (None, list(loaded.refusals))
+    assert freeze(loaded, "main", Parts(TASKS)) == (None, list(loaded.refusals))
 
 
 def test_a_design_reads_back_as_itself(frozen: Freeze) -> None:
@@ -235,7 +247,7 @@ def test_differences_are_named_field_by_field(frozen: Freeze, tmp_path: Path) ->
     loaded = load_study(tmp_path)
     (tmp_path / "study.toml").write_text(text + "[arms.plain]\n[stages.main]\nepochs = 2\n[sandbox]\ncpus = 1\n")
     loaded = load_study(tmp_path)
-    after, refusals = freeze(loaded, "main", [replace(TASKS[1], sha256="f" * 64), TASKS[2]])
+    after, refusals = freeze(loaded, "main", Parts([replace(TASKS[1], sha256="f" * 64), TASKS[2]]))
     assert refusals == [] and after is not None
     changes = diff_designs(before, after)
     assert [change.field for change in changes] == [

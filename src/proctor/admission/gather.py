@@ -27,6 +27,7 @@ from proctor.study import (
     Design,
     FrozenTask,
     LoadedStudy,
+    Parts,
     SandboxDesign,
     Selection,
     diff_designs,
@@ -180,7 +181,7 @@ def _freeze(
     ]
     if not frozen:
         return None
-    design, refusals = freeze(loaded, stage, frozen, Selection(request.limit, request.arms, request.models))
+    design, refusals = freeze(loaded, stage, Parts(frozen), Selection(request.limit, request.arms, request.models))
     for refusal in refusals:
         (found.tasks if refusal.reason is Reason.TASK_DUPLICATE else found.study).append(refusal)
     return design

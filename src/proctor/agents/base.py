@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from proctor.core.canonical import encode
+from proctor.core.models import Message, ModelAccess, ToolBox
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Ended, Sandbox
@@ -58,6 +59,30 @@ class Turn:
     deadline_sec: float
     skills: tuple[SkillPack, ...] = ()
     solution: Solution | None = None
+    model: ModelAccess | None = None
+
+
+@dataclass(frozen=True)
+class RowTurn:
+    """All that an agent may use to answer one question row: no sandbox, and no tool but those in `tools`.
+
+    `target` is the right answer as text, and only an agent that `needs_solution` is handed it.
+    """
+
+    messages: tuple[Message, ...]
+    tools: ToolBox
+    deadline_sec: float
+    skills: tuple[SkillPack, ...] = ()
+    model: ModelAccess | None = None
+    target: str | None = None
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What an agent made of a row: its answer, or None where it gave none; `exception` where a limit ended it."""
+
+    answer: str | None
+    exception: Reason | None = None
 
 
 @dataclass(frozen=True)
@@ -79,6 +104,7 @@ class Agent(Protocol):
 
     name: str
     needs_solution: bool
+    needs_model: bool
 
     def version(self) -> Version:
         """What this agent says it is."""
@@ -89,6 +115,18 @@ class Agent(Protocol):
 
         Raises:
             Refusal: the sandbox failed (family SANDBOX), or the agent could not be started (AGENT_START_FAILED).
+        """
+        ...
+
+
+class RowAgent(Protocol):
+    """An agent that can answer question rows; one without `answer` cannot."""
+
+    async def answer(self, turn: RowTurn) -> Answered:
+        """Answer the row.
+
+        Raises:
+            Refusal: as `ModelAccess.ask` does.
         """
         ...
 

@@ -29,6 +29,7 @@ class Command:
 
     name = "command"
     needs_solution = False
+    needs_model = False
 
     def __init__(self, settings: Mapping[str, Any], base: Path) -> None:
         unknown = sorted(set(settings) - set(KNOWN))

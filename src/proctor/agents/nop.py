@@ -16,6 +16,7 @@ class Nop:
 
     name = "nop"
     needs_solution = False
+    needs_model = False
 
     def __init__(self, settings: Mapping[str, Any], base: Path) -> None:
         no_settings(self.name, settings)

@@ -18,6 +18,7 @@ class Oracle:
 
     name = "oracle"
     needs_solution = True
+    needs_model = False
 
     def __init__(self, settings: Mapping[str, Any], base: Path) -> None:
         no_settings(self.name, settings)

@@ -46,7 +46,8 @@ def explain(reason: str | None, as_json: bool) -> None:
 
 def _list() -> None:
     """All of them, by what they are about, sorted."""
-    from proctor.core.reasons import Family, Reason
+    from proctor.core.families import Family
+    from proctor.core.reasons import Reason
     from proctor.report.text import field
 
     for number, family in enumerate(Family):

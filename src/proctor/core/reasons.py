@@ -6,33 +6,8 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
 
-
-class Family(Enum):
-    """What a reason is about; also how a run that meets it goes on."""
-
-    COMMAND = "the command line"
-    STUDY = "the study"
-    TASK = "a task"
-    SANDBOX = "the sandbox"
-    AGENT = "the agent"
-    PROVENANCE = "provenance"
-    RUN = "the run folder"
-    EVIDENCE = "evidence"
-    ATTEMPT = "an attempt that ended early"
-    UNGRADED = "a grade that could not be given"
-    FAIL = "a grade that is fail"
-
-
-class Words(NamedTuple):
-    """What `proctor explain` says. `ends_run`: every other attempt would meet the same, so the run stops at once."""
-
-    family: Family
-    summary: str
-    remedy: str
-    waivable: bool = False
-    ends_run: bool = False
+from proctor.core.families import Family, Words
 
 
 class Reason(Enum):
@@ -219,6 +194,137 @@ class Reason(Enum):
     AGENT_START_FAILED = Words(
         Family.AGENT, "The agent could not be started in the sandbox.", "See that its program exists inside."
     )
+    # money
+    BUDGET_ABSENT = Words(
+        Family.BUDGET,
+        "A model of the stage is priced, and the stage has no budget.",
+        "`proctor plan STUDY --write` writes one from expected costs.",
+    )
+    BUDGET_INCOMPLETE = Words(
+        Family.BUDGET,
+        "Expected costs, caps and reserves are not given for exactly the models of the stage.",
+        "`proctor plan STUDY --write` fills them in.",
+    )
+    BUDGET_INCONSISTENT = Words(
+        Family.BUDGET,
+        "The amounts of a budget do not follow from each other as its rules want.",
+        "`proctor plan STUDY --write` computes them.",
+    )
+    PRIOR_SPEND_UNCOUNTED = Words(
+        Family.BUDGET,
+        "`spent_before` is less than what is known to be spent already.",
+        "Raise spent_before to that amount at least.",
+    )
+    PRICE_UNKNOWN = Words(
+        Family.BUDGET,
+        "A model, token bucket or tool has no exact price.",
+        "Give its price in the study, with its source, or use an id that the table has.",
+    )
+    OUTPUT_UNBOUNDED = Words(
+        Family.BUDGET,
+        "Nothing bounds how much a model may answer, so no worst case can be held.",
+        "Set max_output_tokens of the model.",
+    )
+    SPEND_NOT_CONFIRMED = Words(
+        Family.BUDGET,
+        "The run can cost money, and nobody agreed to that.",
+        "Answer yes when asked, or give --yes.",
+    )
+    CEILING_REACHED = Words(
+        Family.BUDGET,
+        "The hard ceiling leaves no room for what was to be paid.",
+        "Nothing more can be spent in this run; a larger budget is another run.",
+        ends_run=True,
+    )
+    CAP_REACHED = Words(
+        Family.BUDGET,
+        "The cap leaves no room for the reserve of another block.",
+        "Nothing more is admitted in this run; a larger cap is another run.",
+        ends_run=True,
+    )
+    OVERRUN = Words(
+        Family.BUDGET,
+        "A provider billed more than was held, so nothing more is admitted.",
+        "See `proctor show RUN` for the exchange; its bound or price is wrong.",
+        ends_run=True,
+    )
+    LEASE_STALE = Words(
+        Family.BUDGET, "A lease to spend was used after it had ended.", "Start the attempt anew; nothing was sent."
+    )
+    # models and their providers
+    MODEL_NEEDED = Words(
+        Family.STUDY, "The agent calls a model, and the stage names none.", "Name the stage's models in `models`."
+    )
+    MODEL_UNUSED = Words(
+        Family.STUDY,
+        "The stage names models, and the agent calls none: a column of grades would claim what nothing did.",
+        "Remove the stage's models, or take an agent that calls them.",
+    )
+    PROVIDER_UNKNOWN = Words(
+        Family.STUDY,
+        "The provider is not known, so neither is its wire format.",
+        "Name one that the message lists; for a compatible server, its format with `base_url`.",
+    )
+    KEY_MISSING = Words(
+        Family.PROVIDER,
+        "The variable that should hold a model's key is not set.",
+        "Set it in the environment, or in a .env file beside the study.",
+    )
+    KEY_REJECTED = Words(
+        Family.PROVIDER, "The provider rejects the key.", "Correct the key and `proctor resume`.", ends_run=True
+    )
+    QUOTA_EXHAUSTED = Words(
+        Family.PROVIDER,
+        "The provider says that the account has no credit or quota left.",
+        "Mend the account and `proctor resume`.",
+        ends_run=True,
+    )
+    MODEL_NOT_FOUND = Words(
+        Family.PROVIDER,
+        "The provider has no model of that name for this key.",
+        "Correct `model`, and start another run.",
+        ends_run=True,
+    )
+    PROVIDER_UNREACHABLE = Words(
+        Family.PROVIDER, "The provider could not be reached.", "See that base_url is right and the network is up."
+    )
+    PROVIDER_TIMEOUT = Words(
+        Family.PROVIDER, "The provider did not answer in time.", "Raise request_timeout, or try later."
+    )
+    RATE_LIMITED = Words(
+        Family.PROVIDER, "The provider kept refusing for the rate of requests.", "Set `rate` of the model lower."
+    )
+    PROVIDER_FAILED = Words(
+        Family.PROVIDER, "The provider answered with an error of its own.", "`proctor resume` may try it anew."
+    )
+    REQUEST_REJECTED = Words(
+        Family.PROVIDER,
+        "The provider rejects the request as it is.",
+        "Read the message; the same request is not sent again.",
+    )
+    CONTEXT_EXCEEDED = Words(
+        Family.PROVIDER, "The conversation is longer than the model takes.", "Lower the agent's limits."
+    )
+    REPLY_UNREADABLE = Words(
+        Family.PROVIDER, "The provider's answer cannot be read as its format.", "See the exchange's record."
+    )
+    REPLY_TOO_LARGE = Words(
+        Family.PROVIDER, "The provider's answer is larger than any answer can be.", "See the exchange's record."
+    )
+    # question sets
+    QUESTIONS_UNREADABLE = Words(
+        Family.TASK, "The question set cannot be read.", "Correct the line that the message names."
+    )
+    QUESTION_INVALID = Words(Family.TASK, "A row of the question set is not what its scorer needs.", "Correct the row.")
+    TOOL_INVALID = Words(
+        Family.STUDY, "A tool or scorer function cannot be found.", "Name it as `module:function`, beside the study."
+    )
+    AGENT_UNSUITABLE = Words(
+        Family.AGENT, "The agent cannot answer question rows.", "Use oracle, nop, toolloop, or one that can."
+    )
+    EXTRA_MISSING = Words(
+        Family.COMMAND, "What was asked for needs an optional package.", "Install what the message names."
+    )
     # provenance
     GIT_DIRTY = Words(
         Family.PROVENANCE,
@@ -314,7 +420,11 @@ class Reason(Enum):
     )
     LOST = Words(Family.ATTEMPT, "The process that ran this ended without a word.", "`proctor resume` tries it anew.")
     INTERNAL_ERROR = Words(Family.ATTEMPT, "proctor itself failed.", "Report it with the message.")
+    STEP_LIMIT = Words(Family.ATTEMPT, "The agent used all its steps.", "Raise `steps`, if that was not wanted.")
+    TOKEN_LIMIT = Words(Family.ATTEMPT, "The agent used all its tokens.", "Raise `tokens`, if that was not wanted.")
     # grades
+    SCORER_FAILED = Words(Family.UNGRADED, "The scorer raised an error.", "Mend the scorer; the answer is kept.")
+    SCORER_TIMEOUT = Words(Family.UNGRADED, "The scorer reached its deadline.", "Mend the scorer; the answer is kept.")
     VERIFIER_TIMEOUT = Words(
         Family.UNGRADED, "The verifier reached its deadline.", "Raise verifier_timeout, or mend the tests."
     )
@@ -361,6 +471,8 @@ class Reason(Enum):
     BELOW_THRESHOLD = Words(
         Family.FAIL, "The reward does not reach what counts as solved.", "Nothing: this is a result."
     )
+    WRONG_ANSWER = Words(Family.FAIL, "The answer is not the target.", "Nothing: this is a result.")
+    NO_ANSWER = Words(Family.FAIL, "The agent gave no answer.", "Nothing: this is a result.")
     TESTS_FAILED = Words(
         Family.FAIL, "The grade comes from the tests, and not all of them passed.", "Nothing: this is a result."
     )

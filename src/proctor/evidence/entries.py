@@ -27,9 +27,12 @@ _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9
 _BODY_FIELDS = {kind: frozenset(name.removesuffix("?") for name in kind.value.fields) for kind in Kind}
 # The registry says it in the first words of a field's meaning.
 BLOB_FIELDS = {
-    kind: frozenset(name for name, doc in kind.value.fields.items() if doc.startswith("blob reference"))
+    kind: frozenset(
+        name.removesuffix("?") for name, doc in kind.value.fields.items() if doc.startswith("blob reference")
+    )
     for kind in Kind
 }
+NULL_FIELDS = {kind: frozenset(name[:-1] for name in kind.value.fields if name.endswith("?")) for kind in Kind}
 _KIND_JSON = {kind: encode(kind.id) for kind in Kind}
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from proctor.core.ids import attempt_id
+from proctor.core.money import Usd
+from proctor.core.refusal import Refusal
 from proctor.evidence.entries import Entry, damaged
 from proctor.evidence.kinds import Kind
 
@@ -78,17 +80,26 @@ class OpenAttempt:
     folder: str
     graded: bool = False
     grade: Final | None = None
+    exchanges: dict[str, tuple[str, int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class CellCounts:
-    """What a (model, arm) has so far. `exceptions` counts ends of attempts by reason id, `reasons` those of finals."""
+    """What a (model, arm) has so far. `exceptions` counts ends of attempts by reason id, `reasons` those of finals.
+
+    `charged` is in picodollars and `tokens` by bucket, both of all attempts, superseded and replaced ones too.
+    """
 
     grades: Counter[str]
     reasons: Counter[str]
     exceptions: Counter[str]
     superseded: int = 0
     replaced: int = 0
+    exchanges: int = 0
+    estimated: int = 0
+    overruns: int = 0
+    charged: int = 0
+    tokens: Counter[str] = field(default_factory=Counter)
 
 
 _NOTHING_YET = TrialState()
@@ -97,7 +108,8 @@ _NOTHING_YET = TrialState()
 class RunState:
     """The fold. Feed it every entry in order, with `apply` or `of`.
 
-    `due` are finals that no entry gives yet: of attempts that completed, by trial.
+    `charged` is what the exchanges of each model came to, in picodollars; `reached` are the bodies of what said that
+    money ran out. `due` are finals that no entry gives yet: of attempts that completed, by trial.
 
     Args:
         cells: (model, arm) of planned trials by id: for finals of trials that were never attempted.
@@ -116,6 +128,9 @@ class RunState:
         self.ended: dict[str, Any] | None = None
         self.counts: dict[Cell | None, CellCounts] = {}
         self.grades: Counter[str] = Counter()
+        self.charged: Counter[str] = Counter()
+        self.overruns = 0
+        self.reached: list[dict[str, Any]] = []
         self.entries = 0
         self._cells = cells if cells is not None else {}
         self._trials: dict[int, TrialState] = {}
@@ -141,7 +156,7 @@ class RunState:
         """
         try:
             self._apply(kind, body)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, Refusal) as error:
             name = kind.id if isinstance(kind, Kind) else kind
             message = f"a {name} entry makes no sense there: {error!r}"
             raise damaged(message, f"journal.jsonl:{self.entries + 1}") from error
@@ -193,6 +208,13 @@ class RunState:
                 self.blocks_ended.add(_count(body["block"]))
             case Kind.ATTEMPT_ADMITTED:
                 self._attempt_admitted(body)
+            case Kind.EXCHANGE_ADMITTED:
+                held = Usd.parse(body["held"]).pico
+                self.open[body["attempt"]].exchanges[_text(body["exchange"])] = (_text(body["model"]), held)
+            case Kind.EXCHANGE_ENDED:
+                self._exchange_ended(body)
+            case Kind.CEILING_REACHED:
+                self.reached.append(dict(body))
             case Kind.ATTEMPT_GRADED:
                 attempt = self.open[body["attempt"]]
                 attempt.graded = True
@@ -236,10 +258,26 @@ class RunState:
         self.open[body["attempt"]] = OpenAttempt(trial, number, _count(body["block"]), _text(body["folder"]))
         self._cell(cell).replaced += replaces
 
+    def _exchange_ended(self, body: Mapping[str, Any]) -> None:
+        attempt = self.open[body["attempt"]]
+        model, _ = attempt.exchanges.pop(body["exchange"])
+        charged = Usd.parse(body["charged"]).pico
+        self.charged[model] += charged
+        self.overruns += bool(body["overrun"])
+        counts = self._cell(self.trial(attempt.trial).cell)
+        counts.exchanges += 1
+        counts.charged += charged
+        counts.estimated += bool(body["estimated"])
+        counts.overruns += bool(body["overrun"])
+        for bucket, tokens in (body["usage"] or {}).items():
+            counts.tokens[bucket] += _count(tokens)
+
     def _attempt_ended(self, body: Mapping[str, Any]) -> None:
         if body["outcome"] not in OUTCOMES:
             raise ValueError(f"{body['outcome']!r} is no outcome")
         attempt = self.open.pop(body["attempt"])
+        if attempt.exchanges:
+            raise ValueError(f"exchanges of it are open: {sorted(attempt.exchanges)[:3]}")
         state = self.trial(attempt.trial)
         self._set(attempt.trial, state._replace(outcome=body["outcome"]))
         if body["outcome"] == COMPLETED and attempt.grade is not None:

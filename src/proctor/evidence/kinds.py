@@ -23,6 +23,7 @@ class KindDoc(NamedTuple):
 _FILE_REF = "{path, sha256}"
 _OPENING = "{boot_id?, host, pid, version}: the process that writes from here on"
 _STAND_IN = "{image, root, explicit, skipped_installs, version_notes, ignored_lines}: what stands in for the image"
+_EXCHANGE = "exchange id: `<attempt id>/<index in the attempt, from 0>`"
 _ATTEMPT = "attempt id: `<trial id>/<number>`"
 _SEEN = "{exit_code?, signal?, timed_out, output_bytes, output_dropped, leftovers, limit_hit?, start_error?}"
 
@@ -78,7 +79,13 @@ class Kind(Enum):
     BLOCK_ADMITTED = KindDoc(
         "block.admitted",
         "A block (task, model, epoch, with all its arms) may run. Again after a resume, if its end was not reached.",
-        {"block": "index in the drawn order, from 0", "task": "name", "model?": "name", "epoch": "from 1"},
+        {
+            "block": "index in the drawn order, from 0",
+            "task": "name",
+            "model?": "name",
+            "epoch": "from 1",
+            "reserve?": "money set aside for it; null where nothing of the run is priced",
+        },
     )
     ATTEMPT_ADMITTED = KindDoc(
         "attempt.admitted",
@@ -92,7 +99,7 @@ class Kind(Enum):
             "model?": "name",
             "arm": "name",
             "epoch": "from 1",
-            "folder": "the attempt's folder, relative to the run",
+            "folder": "the attempt's folder, relative to the run; never made for a question row",
             "supersedes?": "the lost or interrupted attempt whose place this one takes; uses no replacement",
             "replaces?": "the attempt that ended by infrastructure; counts against `replacements`",
         },
@@ -127,6 +134,53 @@ class Kind(Enum):
             "timeout_sec?": "the deadline in force",
         },
     )
+    EXCHANGE_ADMITTED = KindDoc(
+        "exchange.admitted",
+        "One request to a model may be sent: its worst case is held, durably, before it is.",
+        {
+            "attempt": _ATTEMPT,
+            "exchange": _EXCHANGE,
+            "model": "name in the design",
+            "route": "method and path at the provider, without host and query",
+            "request": "blob reference: the body as sent, secrets taken out",
+            "request_digest": "SHA-256 of canonical JSON `{messages, tools}` in the provider's own words, as sent",
+            "input_bound": "tokens that go in at most",
+            "output_bound": "tokens that come out at most",
+            "held": "money: the worst case within these bounds",
+            "retries?": "the exchange whose request this one sends again",
+        },
+    )
+    EXCHANGE_ENDED = KindDoc(
+        "exchange.ended",
+        "The end of an exchange, exactly once: what came back, what it used, what is charged.",
+        {
+            "attempt": _ATTEMPT,
+            "exchange": _EXCHANGE,
+            "outcome": "settled | released (nothing was sent or nothing is owed) | unknown (the process died)",
+            "http_status?": "of the answer",
+            "error?": "reason id where there is no usable answer",
+            "resolved_model?": "the provider's name of the model that answered",
+            "finish?": "stop | tools | length | refused | other",
+            "response?": "blob reference: the body as it came, secrets taken out",
+            "usage?": "{bucket: tokens}, zeros left out; null where the provider gave none that can be used",
+            "charged": "money",
+            "estimated": "whether `charged` is the worst case, for want of a usage",
+            "overrun": "whether more was charged than held",
+            "flags": "[text] what of the answer does not fit together",
+            "timing": "{phase: ns} monotonic: `sent`, `first_byte`, `last_byte`, since the admission",
+        },
+    )
+    EXCHANGE_REFUSED = KindDoc(
+        "exchange.refused",
+        "A request that was not sent, because it may not be paid for or priced.",
+        {
+            "attempt": _ATTEMPT,
+            "model": "name in the design",
+            "reason": "reason id",
+            "held": "money that it would have held",
+            "message": "one sentence",
+        },
+    )
     AGENT_ENDED = KindDoc(
         "agent.ended",
         "The agent is over and nothing of it runs any more.",
@@ -145,6 +199,16 @@ class Kind(Enum):
             "assurance": "isolated | shared | live",
             "ended": _SEEN,
             "duration_ns": "monotonic",
+        },
+    )
+    ANSWER_SCORED = KindDoc(
+        "answer.scored",
+        "A question row's answer, and what its scorer made of it.",
+        {
+            "attempt": _ATTEMPT,
+            "answer": "blob reference: the text that was submitted",
+            "scorer": "exact | choice | regex | number | json | python",
+            "detail": "one sentence: what was compared with what",
         },
     )
     ATTEMPT_FILES = KindDoc(
@@ -192,6 +256,17 @@ class Kind(Enum):
         },
     )
     BLOCK_ENDED = KindDoc("block.ended", "All trials of the block have their final.", {"block": "index"})
+    CEILING_REACHED = KindDoc(
+        "ceiling.reached",
+        "Money ran out, or more was charged than held: what is said here is admitted no more.",
+        {
+            "scope": "ceiling (hard: nothing more) | overrun (no block more) | cap (no block more) | model_cap (of it)",
+            "model?": "name, for the scope model_cap",
+            "spent": "money: spent before, settled and open",
+            "wanted": "money that was asked for on top; zero where the limit is passed already",
+            "limit": "money",
+        },
+    )
     RUN_PAUSED = KindDoc("run.paused", "No new attempt starts until `run.unpaused`.", {})
     RUN_UNPAUSED = KindDoc("run.unpaused", "Attempts start again.", {})
     RUN_DRAINING = KindDoc(

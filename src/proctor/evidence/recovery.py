@@ -42,8 +42,12 @@ def cut_off(run: RunFolder, found: Scan) -> None:
 
 
 def last_words(run: RunFolder, found: Scan, outcome: str, reason: Reason) -> Iterator[tuple[Kind, dict[str, Any]]]:
-    """The entries that end each attempt in flight: its files as they stand, and its end. Raises OSError."""
+    """The entries that end each attempt in flight: what it held is charged, its files as they stand, its end.
+
+    Raises OSError.
+    """
     for attempt, known in found.open.items():
+        yield from ((Kind.EXCHANGE_ENDED, _unknown(body)) for body in known.exchanges.values())
         # What was derived for another end than this one is so no more; the digest named stays.
         files = [*known.derived.values(), *_files(run.path / known.folder, known)]
         for group in _groups([{**file, "role": "partial"} for file in files]):
@@ -52,6 +56,26 @@ def last_words(run: RunFolder, found: Scan, outcome: str, reason: Reason) -> Ite
             Kind.ATTEMPT_ENDED,
             {"attempt": attempt, "outcome": outcome, "exception": reason.id, "message": None, "timing": {}},
         )
+
+
+def _unknown(admitted: dict[str, Any]) -> dict[str, Any]:
+    """The end of an exchange that was in flight: it may have been answered and billed, so its worst case is owed."""
+    return {
+        "attempt": admitted["attempt"],
+        "exchange": admitted["exchange"],
+        "outcome": "unknown",
+        "http_status": None,
+        "error": None,
+        "resolved_model": None,
+        "finish": None,
+        "response": None,
+        "usage": None,
+        "charged": admitted["held"],
+        "estimated": True,
+        "overrun": False,
+        "flags": [],
+        "timing": {},
+    }
 
 
 def _leftovers(run: RunFolder, found: Scan) -> Iterator[tuple[Path, int]]:

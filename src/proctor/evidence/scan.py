@@ -18,7 +18,7 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence import checkpoints
 from proctor.evidence.disk import end_of_data, is_regular, open_regular
-from proctor.evidence.entries import BLOB_FIELDS, JOURNAL, Chain, Entry, damaged, parse_line
+from proctor.evidence.entries import BLOB_FIELDS, JOURNAL, NULL_FIELDS, Chain, Entry, damaged, parse_line
 from proctor.evidence.kinds import FORMAT, Kind
 from proctor.evidence.packs import Blob
 from proctor.evidence.reader import MAX_UNFINISHED, read_lines
@@ -34,6 +34,7 @@ class OpenAttempt:
     """An attempt in flight: its folder, the files below it that entries name, and those among them that are derived."""
 
     folder: str
+    exchanges: dict[str, dict[str, Any]] = field(default_factory=dict)
     files: set[str] = field(default_factory=set)
     derived: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -149,6 +150,8 @@ def _note(found: Scan, entry: Entry, where: str) -> None:
 
 def _note_body(found: Scan, kind: Kind, body: dict[str, Any]) -> None:
     for name in BLOB_FIELDS[kind]:
+        if body[name] is None and name in NULL_FIELDS[kind]:
+            continue
         blob = Blob.parse(body[name])
         if blob is None:
             raise ValueError(f"{name} is no blob reference")
@@ -162,6 +165,10 @@ def _note_body(found: Scan, kind: Kind, body: dict[str, Any]) -> None:
         found.open[body["attempt"]] = OpenAttempt(_inside(body["folder"]))
         trial = _mark(PurePosixPath(body["folder"]).parts[1])
         found.attempts[trial] = found.attempts.get(trial, 0) + 1
+    elif kind is Kind.EXCHANGE_ADMITTED:
+        found.open[body["attempt"]].exchanges[body["exchange"]] = body
+    elif kind is Kind.EXCHANGE_ENDED:
+        del found.open[body["attempt"]].exchanges[body["exchange"]]
     elif kind is Kind.ATTEMPT_FILES:
         for file in body["files"]:
             _note_file(found.open[body["attempt"]], file)

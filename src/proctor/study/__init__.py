@@ -7,13 +7,14 @@ from proctor.study.design import (
     Design,
     FolderDigest,
     FrozenTask,
+    ModelDesign,
     PromptDesign,
     SandboxDesign,
     Selection,
     SkillDesign,
     diff_designs,
 )
-from proctor.study.freeze import freeze
+from proctor.study.freeze import Parts, freeze
 from proctor.study.load import LoadedStudy, load_study, single_task_study
 from proctor.study.plan import Block, Plan, Trial, plan
 
@@ -26,6 +27,8 @@ __all__ = [
     "FolderDigest",
     "FrozenTask",
     "LoadedStudy",
+    "ModelDesign",
+    "Parts",
     "Plan",
     "PromptDesign",
     "SandboxDesign",

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from proctor.core.canonical import encode
+from proctor.core.prices import Prices
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.strictjson import loads
@@ -23,6 +24,8 @@ FORMAT = 1
 MAX_DESIGN_BYTES = 256 * 2**20
 
 _ABSENT_IF_UNUSED = {"absent_if_unused": True}
+# an empty list says something: none of them
+_ABSENT_IF_NONE = {"absent_if_none": True}
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,88 @@ class AgentDesign:
 
 
 @dataclass(frozen=True)
+class FunctionDesign:
+    """A Python function: `module:function` or an entry point's name, and the digest of its module's file."""
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class ToolDesign:
+    """A tool of question rows: a function in worker processes, `pool` of them for each model."""
+
+    name: str
+    python: FunctionDesign
+    pool: int
+
+
+@dataclass(frozen=True)
+class ModelDesign:
+    """One model as it is called. `api` is chat | anthropic | gemini | practice; `rpm`, `tpm` null where unlimited.
+
+    `synthetic` says that no model was called: its answers, and its costs, are made up by rules.
+    """
+
+    name: str
+    provider: str
+    model: str
+    api: str
+    base_url: str | None
+    effort: str | None
+    max_output_tokens: int
+    request_timeout_sec: int
+    api_key_env: str | None
+    rpm: int | None
+    tpm: int | None
+    price: Prices
+    synthetic: bool = field(default=False, metadata=_ABSENT_IF_UNUSED)
+
+
+@dataclass(frozen=True)
+class ModelMoney:
+    """The money of one model of the stage; `blocks` counts those of the whole stage, before any selection."""
+
+    name: str
+    expected: str
+    cap: str
+    reserve: str
+    blocks: int
+
+
+@dataclass(frozen=True)
+class PriorSpendDesign:
+    """Money spent outside of any run, as declared."""
+
+    amount: str
+    source: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class BudgetDesign:
+    """The money of a stage; amounts have 12 decimals. `models` are all of the stage, selected or not."""
+
+    spent_before: str
+    allocation: str
+    cap: str
+    margin: str
+    cap_quantum: str
+    reserve_quantum: str
+    reserve_factor: int | float
+    models: tuple[ModelMoney, ...]
+    prior_spend: PriorSpendDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+
+
+@dataclass(frozen=True)
+class ArmModel:
+    """Model settings that an arm changes; null where it leaves the model's own."""
+
+    effort: str | None
+    max_output_tokens: int | None
+
+
+@dataclass(frozen=True)
 class SandboxDesign:
     """The world; null where the study says nothing and the task's own value stands."""
 
@@ -125,25 +210,39 @@ class ArmDesign:
     config: dict[str, Any] = field(default_factory=dict, metadata=_ABSENT_IF_UNUSED)
     agent: AgentDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
     sandbox: SandboxDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+    tools: tuple[str, ...] | None = field(default=None, metadata=_ABSENT_IF_NONE)
+    model: ArmModel | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
 
     @property
     def is_control(self) -> bool:
         """Whether it differs from the study in nothing (facts about it aside)."""
-        return not (self.prompt or self.skills or self.agent or self.sandbox)
+        changed = self.prompt or self.skills or self.agent or self.sandbox or self.model
+        return not changed and self.tools is None
 
     def instruct(self, instruction: str) -> str:
         """The task's instruction as this arm's agent is handed it: unchanged, or with the arm's text after it."""
         return f"{instruction.rstrip()}\n\n{self.prompt.append}" if self.prompt else instruction
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FrozenTask:
-    """One task: its name, the digest of its folder, its format and where the study finds it."""
+    """One task: its name, the digest of its folder or row, its format and where the study finds it."""
 
     name: str
     sha256: str
     format: str
     path: str
+
+
+@dataclass(frozen=True)
+class QuestionsDesign:
+    """The question set that rows come from: its bytes' digest, and how rows that say nothing are scored."""
+
+    path: str
+    sha256: str
+    scorer: str
+    scorer_timeout_sec: int
+    scorer_function: FunctionDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
 
 
 @dataclass(frozen=True)
@@ -173,11 +272,14 @@ class Design:
     stage: StageDesign
     draw: DrawDesign
     agent: AgentDesign
-    models: tuple[dict[str, Any], ...]
+    models: tuple[ModelDesign, ...]
     arms: tuple[ArmDesign, ...]
     tasks: tuple[FrozenTask, ...]
     sandbox: SandboxDesign
     grading: GradingDesign
+    tools: tuple[ToolDesign, ...] = field(default=(), metadata=_ABSENT_IF_UNUSED)
+    questions: QuestionsDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+    budget: BudgetDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
     hypotheses: tuple[HypothesisDesign, ...] = field(default=(), metadata=_ABSENT_IF_UNUSED)
     baseline: str | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
     selection: Selection | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
@@ -200,7 +302,31 @@ class Design:
     @property
     def model_names(self) -> tuple[str | None, ...]:
         """Models in order; one None where the stage uses no model."""
-        return tuple(str(model["name"]) for model in self.models) or (None,)
+        return tuple(model.name for model in self.models) or (None,)
+
+    @property
+    def synthetic(self) -> tuple[str, ...]:
+        """The models that are made up: whatever shows a result of theirs says so."""
+        return tuple(model.name for model in self.models if model.synthetic)
+
+    def model(self, name: str, arm: str) -> ModelDesign:
+        """The model as that arm calls it. Raises KeyError."""
+        own = next((model for model in self.models if model.name == name), None)
+        if own is None:
+            raise KeyError(name)
+        changed = self.arm(arm).model
+        if changed is None:
+            return own
+        return replace(
+            own,
+            effort=changed.effort or own.effort,
+            max_output_tokens=changed.max_output_tokens or own.max_output_tokens,
+        )
+
+    def tools_of(self, arm: str) -> tuple[ToolDesign, ...]:
+        """The tools that rows have in that arm."""
+        chosen = self.arm(arm).tools
+        return tuple(tool for tool in self.tools if chosen is None or tool.name in chosen)
 
     def arm(self, name: str) -> ArmDesign:
         """The arm of that name. Raises KeyError."""
@@ -267,12 +393,18 @@ def _damaged(what: str, path: str | None) -> Refusal:
 def _plain(value: Any) -> Any:
     if is_dataclass(value):
         pairs = ((each, getattr(value, each.name)) for each in fields(value))
-        return {each.name: _plain(held) for each, held in pairs if held or not each.metadata.get("absent_if_unused")}
+        return {each.name: _plain(held) for each, held in pairs if _is_said(held, each.metadata)}
     if isinstance(value, Mapping):
         return {key: _plain(held) for key, held in value.items()}
     if isinstance(value, tuple | list):
         return [_plain(held) for held in value]
     return value
+
+
+def _is_said(held: Any, metadata: Mapping[str, Any]) -> bool:
+    if metadata.get("absent_if_none"):
+        return held is not None
+    return bool(held) or not metadata.get("absent_if_unused")
 
 
 _ADAPTER = TypeAdapter(Design)

@@ -3,40 +3,62 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from proctor.core.money import ZERO
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.study.arms import Resolved
 from proctor.study.design import (
     FORMAT,
     ArmDesign,
+    BudgetDesign,
     Design,
     DrawDesign,
     FrozenTask,
     GradingDesign,
     HypothesisDesign,
+    ModelDesign,
+    ModelMoney,
+    PriorSpendDesign,
+    QuestionsDesign,
     Selection,
     StageDesign,
     StudyName,
+    ToolDesign,
 )
 from proctor.study.load import LoadedStudy
-from proctor.study.names import stage_arms
+from proctor.study.names import stage_arms, stage_models
 from proctor.study.problems import unknown_name
 from proctor.study.schema import Stage, StudyFile
 
 EVERYTHING = Selection()
 
 
+@dataclass(frozen=True)
+class Parts:
+    """What was found of the things that a study names.
+
+    `tasks` are those that the study and the stage select, in any order, `models` those of the stage as they are
+    called, by name.
+    """
+
+    tasks: Sequence[FrozenTask]
+    models: Mapping[str, ModelDesign] = field(default_factory=dict)
+    tools: tuple[ToolDesign, ...] = ()
+    questions: QuestionsDesign | None = None
+
+
 def freeze(
-    loaded: LoadedStudy, stage: str, tasks: Sequence[FrozenTask], selection: Selection = EVERYTHING
+    loaded: LoadedStudy, stage: str, parts: Parts, selection: Selection = EVERYTHING
 ) -> tuple[Design | None, list[Refusal]]:
     """The design of a stage, or everything that stands against one.
 
     Args:
         loaded: a study; its own refusals stand against freezing.
         stage: the stage's name.
-        tasks: the tasks that the study and the stage select, in any order.
+        parts: what the study names, as it was found.
         selection: what the command line narrows; recorded in the design, and the denominators are what is left.
 
     Refusals: UNKNOWN_NAME, TASK_DUPLICATE, NOTHING_SELECTED, INVALID_VALUE (a limit below 1), and the study's own.
@@ -47,8 +69,13 @@ def freeze(
     if table is None:
         return None, [unknown_name("stage", stage, loaded.file.stages, "--stage")]
     arms, found = _arms(loaded.resolved, stage_arms(loaded.file, table), selection)
-    found += [unknown_name("model of that stage", model, table.models, "--model") for model in selection.models]
-    chosen, problems = _tasks(tasks, selection.limit)
+    models = stage_models(loaded.file, table)
+    found += [
+        unknown_name("model of that stage", model, models, "--model")
+        for model in selection.models
+        if model not in models
+    ]
+    chosen, problems = _tasks(parts.tasks, selection.limit)
     found += problems
     if found:
         return None, found
@@ -56,9 +83,12 @@ def freeze(
     narrowed = Selection(
         selection.limit,
         tuple(arm.name for arm in arms) if selection.arms else (),
-        tuple(model for model in table.models if model in selection.models),
+        tuple(model for model in models if model in selection.models),
     )
-    return _design(loaded.file, loaded.resolved, stage, table, arms, chosen, narrowed), []
+    named = [model for model in narrowed.models or models if model in parts.models]
+    used = replace(parts, tasks=chosen, models={model: parts.models[model] for model in named})
+    budget = _budget(loaded.file, table, len(parts.tasks) * table.epochs)
+    return _design(loaded.file, loaded.resolved, stage, table, arms, used, budget, narrowed), []
 
 
 def _arms(
@@ -91,7 +121,8 @@ def _design(
     name: str,
     stage: Stage,
     arms: tuple[ArmDesign, ...],
-    tasks: tuple[FrozenTask, ...],
+    parts: Parts,
+    budget: BudgetDesign | None,
     selection: Selection,
 ) -> Design:
     hypotheses = tuple(
@@ -107,14 +138,48 @@ def _design(
         stage=StageDesign(name, stage.type, stage.epochs, stage.lanes, stage.deadline, stage.replacements),
         draw=DrawDesign(file.draw.seed),
         agent=resolved.agent,
-        models=(),
+        models=tuple(parts.models.values()),
         arms=arms,
-        tasks=tasks,
+        tasks=tuple(parts.tasks),
         sandbox=resolved.sandbox,
         grading=GradingDesign(file.grading.solved, file.grading.duplicate_tests.value, file.grading.verifier_timeout),
+        tools=parts.tools,
+        questions=parts.questions,
+        budget=budget,
         hypotheses=hypotheses,
         baseline=_baseline(arms, hypotheses),
         selection=None if selection == EVERYTHING else selection,
+    )
+
+
+def _budget(file: StudyFile, stage: Stage, blocks: int) -> BudgetDesign | None:
+    """The stage's money, of all its models: what a selection leaves out changes no rule of it.
+
+    An amount that is not given is zero here; the guards on money look at the study's own keys.
+    """
+    table, prior = stage.budget, file.prior_spend
+    if table is None:
+        return None
+    factor = table.reserve_factor
+    return BudgetDesign(
+        spent_before=str(table.spent_before),
+        allocation=str(table.allocation),
+        cap=str(table.cap),
+        margin=str(table.margin),
+        cap_quantum=str(table.cap_quantum),
+        reserve_quantum=str(table.reserve_quantum),
+        reserve_factor=int(factor) if float(factor).is_integer() else factor,
+        models=tuple(
+            ModelMoney(
+                model,
+                str(stage.expected_costs.get(model, ZERO)),
+                str(stage.caps.get(model, ZERO)),
+                str(stage.reserves.get(model, ZERO)),
+                blocks,
+            )
+            for model in stage_models(file, stage)
+        ),
+        prior_spend=None if prior is None else PriorSpendDesign(str(prior.amount), prior.source, prior.sha256),
     )
 
 

@@ -26,6 +26,11 @@ def stage_arms(file: StudyFile, stage: Stage) -> tuple[str, ...]:
     return stage.arms if stage.arms is not None else tuple(file.arms)
 
 
+def stage_models(file: StudyFile, stage: Stage) -> tuple[str, ...]:
+    """The models of a stage, in order: its own list, or all of the study."""
+    return stage.models if stage.models is not None else tuple(file.models)
+
+
 def _tasks(file: StudyFile) -> Iterator[Refusal]:
     if file.tasks.path is None and file.tasks.questions is None:
         path = "tasks.path"
@@ -73,12 +78,13 @@ def _stage(name: str, stage: Stage, file: StudyFile) -> Iterator[Refusal]:
         if not stage.arms:
             path = dotted((*within, "arms"))
             yield Refusal(Reason.INVALID_VALUE, f"`{path}` is an empty list", path=path, required="one arm or more")
-    yield from _defined("model", stage.models, file.models, (*within, "models"))
+    models = stage_models(file, stage)
+    yield from _defined("model", stage.models or (), file.models, (*within, "models"))
     for model, arms in stage.model_arms.items():
-        yield from _defined("model of that stage", [model], stage.models, (*within, "model_arms"))
+        yield from _defined("model of that stage", [model], models, (*within, "model_arms"))
         yield from _defined("arm of that stage", arms, stage_arms(file, stage), (*within, "model_arms", model))
     for key in ("expected_costs", "caps", "reserves"):
-        yield from _defined("model of that stage", getattr(stage, key), stage.models, (*within, key))
+        yield from _defined("model of that stage", getattr(stage, key), models, (*within, key))
     for number, link in enumerate(stage.after):
         earlier = [each for each in file.stages if each != name]
         yield from _defined("other stage", [link.stage], earlier, (*within, "after", number, "stage"))

@@ -24,12 +24,12 @@ class StudyFile(Table):
     hypothesis: Many[Hypothesis] = Field(default=(), description="Preregistered claims.")
     tasks: TasksTable = Field(description="Which tasks.")
     draw: Draw = Field(default=Draw(), description="How orders are drawn.")
-    models: Annotated[dict[Name, Model], Later()] = Field(default={}, description="Models, by name.")
+    models: dict[Name, Model] = Field(default={}, description="Models, by name.")
     agent: AgentTable = Field(description="Who works on the tasks.")
     arms: dict[Name, Arm] = Field(
         default={"default": Arm()}, description="Arms, by name; one without differences otherwise."
     )
-    tools: Annotated[dict[Name, Tool], Later()] = Field(default={}, description="Tools of question sets, by name.")
+    tools: dict[Name, Tool] = Field(default={}, description="Tools of question sets, by name.")
     arm_profiles: Annotated[dict[Name, ArmProfile], Later()] = Field(
         default={}, description="What must hold of an arm's tools."
     )
@@ -39,9 +39,7 @@ class StudyFile(Table):
     stages: dict[Name, Stage] = Field(default={"main": Stage()}, description="Stages, by name, in order.")
     stopping: Annotated[Stopping | None, Later()] = Field(default=None, description="A rule for stopping early.")
     anchor: Annotated[Anchor | None, Later()] = Field(default=None, description="Where checkpoints are pushed.")
-    prior_spend: Annotated[PriorSpend | None, Later()] = Field(
-        default=None, description="Money spent outside of any run."
-    )
+    prior_spend: PriorSpend | None = Field(default=None, description="Money spent outside of any run.")
 
 
 __all__ = ["AgentTable", "Arm", "Grading", "Hypothesis", "SandboxTable", "Stage", "StudyFile", "TasksTable"]

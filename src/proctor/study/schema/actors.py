@@ -50,7 +50,13 @@ class Price(Table):
 class Model(Table):
     """One model behind a provider's API."""
 
-    provider: Name = Field(description="The provider.")
+    provider: Name = Field(
+        description="`openai`, `anthropic`, `google`, `practice` (a made-up model inside proctor that needs no key), or "
+        "any other provider of the price table that speaks OpenAI's chat format."
+    )
+    api: Literal["chat", "anthropic", "gemini"] | None = Field(
+        default=None, description="The wire format; the provider's own otherwise, `chat` for those without one."
+    )
     model: Text = Field(description="The provider's name of the model.")
     effort: Name | None = Field(default=None, description="Reasoning effort, in the provider's words.")
     max_output_tokens: PositiveCount | None = Field(default=None, description="Upper bound of one answer.")
@@ -79,9 +85,9 @@ class Pacing(Table):
 class AgentTable(Table):
     """Who works on the tasks."""
 
-    name: Annotated[Name, Later("toolloop", "acp", "service")] = Field(
+    name: Annotated[Name, Later("acp", "service")] = Field(
         description="`oracle` (the task's own solution), `nop` (does nothing), `command` (a program of yours), "
-        "or an agent that an installed package brings."
+        "`toolloop` (a model with a shell, or with the tools of a question set), or an agent that an installed package brings."
     )
     version: Text | None = Field(default=None, description="What you call the program of `command`; recorded.")
     expect_version: Annotated[Text | None, Later()] = Field(
@@ -98,7 +104,9 @@ class AgentTable(Table):
     )
     files: Text | None = Field(default=None, description="A folder put at `/agent` inside the sandbox.")
     env: dict[Variable, AnyText] = Field(default={}, description="Variables of the agent's environment.")
-    settings: Free = Field(default={}, description="Settings of an agent that a package brings, in its own words.")
+    settings: Free = Field(
+        default={}, description="Settings of `toolloop`, or of an agent that a package brings, in its own words."
+    )
     pacing: Annotated[Pacing | None, Later()] = Field(default=None, description="Handed to agents that know it.")
 
 
@@ -136,8 +144,8 @@ class Arm(Table):
     )
     config: Config = Field(default=Config(), description="Changed settings.")
     environment: Annotated[Text | None, Later()] = Field(default=None, description="Another environment, by reference.")
-    tools: Annotated[Names | None, Later()] = Field(default=None, description="The tools of this arm.")
-    model: Annotated[ModelSettings | None, Later()] = Field(default=None, description="Changed model settings.")
+    tools: Names | None = Field(default=None, description="The tools of this arm, of question rows; all otherwise.")
+    model: ModelSettings | None = Field(default=None, description="Changed model settings.")
 
 
 class ToolPrice(Table):
@@ -153,8 +161,8 @@ class Tool(Table):
 
     python: Text | None = Field(default=None, description="`module:function`, run in worker processes.")
     pool: PositiveCount = Field(default=1, description="Worker processes for each model.")
-    provider_side: Name | None = Field(default=None, description="A tool that the provider runs.")
-    price: ToolPrice | None = Field(default=None, description="What a call costs.")
+    provider_side: Annotated[Name | None, Later()] = Field(default=None, description="A tool that the provider runs.")
+    price: Annotated[ToolPrice | None, Later()] = Field(default=None, description="What a call costs.")
 
 
 class ArmProfile(Table):

@@ -62,7 +62,7 @@ class Stage(Table):
     roster: Annotated[Literal["closed", "open"], Later("open")] = Field(
         default="closed", description="Whether the command line may add models."
     )
-    models: Annotated[Names, Later()] = Field(default=(), description="Models of the stage.")
+    models: Names | None = Field(default=None, description="Models of the stage; all models of the study otherwise.")
     model_arms: Annotated[dict[Name, Names], Later()] = Field(
         default={}, description="Arms of a model that has its own."
     )
@@ -83,14 +83,10 @@ class Stage(Table):
     replacements: Count = Field(
         default=1, description="Attempts of a trial that may be replaced after typed infrastructure failures."
     )
-    budget: Annotated[Budget | None, Later()] = Field(default=None, description="Money of the stage.")
-    expected_costs: Annotated[dict[Name, Money], Later()] = Field(
-        default={}, description="Expected cost of each model."
-    )
-    caps: Annotated[dict[Name, Money], Later()] = Field(default={}, description="Cap of each model.")
-    reserves: Annotated[dict[Name, Money], Later()] = Field(
-        default={}, description="Reserve of a block, for each model."
-    )
+    budget: Budget | None = Field(default=None, description="Money of the stage.")
+    expected_costs: dict[Name, Money] = Field(default={}, description="Expected cost of each model.")
+    caps: dict[Name, Money] = Field(default={}, description="Cap of each model.")
+    reserves: dict[Name, Money] = Field(default={}, description="Reserve of a block, for each model.")
 
 
 class Stopping(Table):

@@ -50,9 +50,7 @@ class TasksTable(Table):
     """Which tasks: folders, question sets, or both."""
 
     path: Text | None = Field(default=None, description="Folder of task folders, or one task folder.")
-    questions: Annotated[Text | None, Later()] = Field(
-        default=None, description="A question set, one JSON object a line."
-    )
+    questions: Text | None = Field(default=None, description="A question set, one JSON object a line.")
     include: Many[Text] = Field(default=("*",), description="Patterns of task names; a task needs to fit one.")
     ids: Many[Text] | None = Field(default=None, description="Exactly these tasks, by name.")
     where: dict[str, Scalar] = Field(default={}, description="Values that a task's metadata must have.")

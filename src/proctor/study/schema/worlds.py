@@ -60,9 +60,13 @@ class Grading(Table):
     """What counts as solved, and how the verifier is run."""
 
     solved: Solved = Field(default="reward >= 1.0", description="What counts as solved.")
-    scorer: Annotated[Literal["exact", "choice", "regex", "number", "json", "python", "judge"], Later()] = Field(
+    scorer: Annotated[Literal["exact", "choice", "regex", "number", "json", "python", "judge"], Later("judge")] = Field(
         default="exact", description="How question rows are scored; a row may override it."
     )
+    scorer_function: Text | None = Field(
+        default=None, description="Of the scorer `python`: `module:function`, or the name of an installed scorer."
+    )
+    scorer_timeout: Duration = Field(default=30, description="Deadline of one call of the scorer `python`.")
     duplicate_tests: Annotated[DuplicateTests, Field(strict=False)] = Field(
         default=DuplicateTests.REFUSE,
         description="Two test rows of one name, where the grade comes from the tests: ungraded, or the last counts.",
