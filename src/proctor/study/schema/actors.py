@@ -51,8 +51,8 @@ class Model(Table):
     """One model behind a provider's API."""
 
     provider: Name = Field(
-        description="`openai`, `anthropic`, `google`, `practice` (a made-up model inside proctor that needs no key), or "
-        "any other provider of the price table that speaks OpenAI's chat format."
+        description="`openai`, `anthropic`, `google`, `practice` (a made-up model inside proctor that needs no key), "
+        "or any other provider of the price table that speaks OpenAI's chat format."
     )
     api: Literal["chat", "anthropic", "gemini"] | None = Field(
         default=None, description="The wire format; the provider's own otherwise, `chat` for those without one."
@@ -87,7 +87,8 @@ class AgentTable(Table):
 
     name: Annotated[Name, Later("acp", "service")] = Field(
         description="`oracle` (the task's own solution), `nop` (does nothing), `command` (a program of yours), "
-        "`toolloop` (a model with a shell, or with the tools of a question set), or an agent that an installed package brings."
+        "`toolloop` (a model with a shell, or with the tools of a question set), or an agent that an installed "
+        "package brings."
     )
     version: Text | None = Field(default=None, description="What you call the program of `command`; recorded.")
     expect_version: Annotated[Text | None, Later()] = Field(
