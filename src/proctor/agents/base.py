@@ -25,6 +25,10 @@ GROUP = "proctor.agents"
 MAX_SETTINGS_BYTES = 32_768
 
 
+# limits that an agent of ours keeps by itself, as `Ended.limit_hit` names them
+LIMITS = {"steps": Reason.STEP_LIMIT, "tokens": Reason.TOKEN_LIMIT, "context": Reason.CONTEXT_EXCEEDED}
+
+
 @dataclass(frozen=True)
 class SkillPack:
     """One skill folder on the host, put at `/skills/<name>` inside."""
