@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from proctor.admission.provenance import GitFacts
+from proctor.core.money import ZERO, Usd
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Availability
+from proctor.study.design import ModelDesign
+from proctor.study.schema.stages import Budget
 
 
 @dataclass(frozen=True)
@@ -91,12 +94,17 @@ class Request:
 
 @dataclass(frozen=True)
 class FolderFacts:
-    """The run folder before this invocation. `complete` is None where the journal was not read."""
+    """The run folder before this invocation. `complete` is None where the journal was not read.
+
+    `charged` is what all exchanges of the run came to; `ended` says that its last process wrote its end.
+    """
 
     admitted: bool = False
     locked: Refusal | None = None
     evidence: Refusal | None = None
     complete: bool | None = None
+    charged: Usd = ZERO
+    ended: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,11 +118,56 @@ class Component:
 
 
 @dataclass(frozen=True)
+class KeyFacts:
+    """The key of one selected model: the variable that should hold it, and whether it holds anything.
+
+    A model that needs no key (practice; a server on this machine for which no variable is named) has none of these.
+    """
+
+    model: str
+    variable: str
+    there: bool
+
+
+@dataclass(frozen=True)
+class CallingFacts:
+    """What the stage asks of its agent: the models that it names, the rows selected, and what the agent can do."""
+
+    agent: str
+    needs_model: bool
+    answers_rows: bool
+    models: tuple[str, ...]
+    rows: int
+
+
+@dataclass(frozen=True)
+class MoneyFacts:
+    """The money of a stage as the study says it, of all its models, whatever a selection leaves out.
+
+    `names` are the stage's models, `models` those of them that could be resolved, as they are called. `blocks` (of
+    each model) and `arms` count the whole stage. An amount that the study does not give is absent from its mapping.
+    """
+
+    stage: str
+    names: tuple[str, ...]
+    models: tuple[ModelDesign, ...]
+    budget: Budget | None
+    expected_costs: Mapping[str, Usd]
+    caps: Mapping[str, Usd]
+    reserves: Mapping[str, Usd]
+    blocks: int
+    arms: int
+    lanes: int
+    prior_spend: Usd | None = None
+
+
+@dataclass(frozen=True)
 class Facts:
     """Facts of one invocation.
 
-    `study`, `tasks` and `agents` hold the problems that reading them found; `obstacles` what stops a selected task on
-    the sandbox that is there; `changed` the frozen fields that differ on a resume: (field, was, is).
+    `study`, `tasks`, `agents`, `models`, `questions` and `functions` (tools and scorers in Python) hold the problems
+    that reading them found; `obstacles` what stops a selected task on the sandbox that is there; `changed` the frozen
+    fields that differ on a resume: (field, was, is). `agreed` is None where nobody had to agree to what it can cost.
     """
 
     request: Request
@@ -122,7 +175,14 @@ class Facts:
     study: tuple[Refusal, ...] = ()
     tasks: tuple[Refusal, ...] = ()
     agents: tuple[Refusal, ...] = ()
+    models: tuple[Refusal, ...] = ()
+    questions: tuple[Refusal, ...] = ()
+    functions: tuple[Refusal, ...] = ()
     obstacles: tuple[Refusal, ...] = ()
+    keys: tuple[KeyFacts, ...] = ()
+    calling: CallingFacts | None = None
+    money: MoneyFacts | None = None
+    agreed: bool | None = None
     selected: int | None = None
     sandbox: Availability | None = None
     network: str | None = None
