@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from proctor.admission.facts import Component, Facts, FolderFacts, Request
+from money_parts import MONEY, one_block, with_amount, with_budget, worthless
+from proctor.admission.facts import CallingFacts, Component, Facts, FolderFacts, KeyFacts, Request
 from proctor.admission.guards import REGISTRY
 from proctor.admission.provenance import GitFacts, GitState
+from proctor.core.money import Usd
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Availability, Capabilities, Network, Tier
@@ -30,7 +32,13 @@ GOOD = Facts(
     network="none",
     git=GitFacts(GitState.CLEAN, "a" * 40),
     components=(Component("bubblewrap", "0.11.0", (0, 11), (1,)),),
+    keys=(KeyFacts("luna", "LUNA_KEY", True),),
+    calling=CallingFacts("toolloop", True, True, ("luna", "moon"), 5),
+    money=MONEY,
+    agreed=True,
 )
+CALLING = GOOD.calling
+assert CALLING is not None
 RESUME = replace(GOOD, request=Request("resume", Path("runs/x")), folder=FolderFacts(admitted=True, complete=False))
 
 
@@ -70,6 +78,38 @@ FAULTS: dict[str, tuple[Facts, Reason]] = {
     "run-incomplete": (replace(RESUME, folder=FolderFacts(admitted=True, complete=True)), Reason.RUN_COMPLETE),
     "design-same": (replace(RESUME, changed=(("stage.epochs", 2, 3),)), Reason.DESIGN_CHANGED),
     "tasks-same": (replace(RESUME, changed_tasks=("fix-bug",)), Reason.TASK_CHANGED),
+    "models-callable": (replace(GOOD, models=(said(Reason.PRICE_UNKNOWN),)), Reason.PRICE_UNKNOWN),
+    "keys-there": (replace(GOOD, keys=(KeyFacts("luna", "LUNA_KEY", False),)), Reason.KEY_MISSING),
+    "model-named": (replace(GOOD, calling=replace(CALLING, models=())), Reason.MODEL_NEEDED),
+    "model-used": (replace(GOOD, calling=replace(CALLING, needs_model=False)), Reason.MODEL_UNUSED),
+    "agent-answers": (replace(GOOD, calling=replace(CALLING, answers_rows=False)), Reason.AGENT_UNSUITABLE),
+    "questions-sound": (replace(GOOD, questions=(said(Reason.QUESTION_INVALID),)), Reason.QUESTION_INVALID),
+    "functions-found": (replace(GOOD, functions=(said(Reason.TOOL_INVALID),)), Reason.TOOL_INVALID),
+    "budget-there": (replace(GOOD, money=replace(MONEY, budget=None)), Reason.BUDGET_ABSENT),
+    "budget-whole": (replace(GOOD, money=replace(MONEY, caps={})), Reason.BUDGET_INCOMPLETE),
+    "expected-positive": (replace(GOOD, money=worthless(MONEY)), Reason.BUDGET_INCONSISTENT),
+    "caps-proportional": (
+        replace(GOOD, money=with_amount(MONEY, "caps", "luna", "108.005000000001")),
+        Reason.BUDGET_INCONSISTENT,
+    ),
+    "reserves-proportional": (
+        replace(GOOD, money=with_amount(MONEY, "reserves", "luna", "0.300500000001")),
+        Reason.BUDGET_INCONSISTENT,
+    ),
+    "allocation-in-cap": (
+        replace(GOOD, money=with_budget(MONEY, cap=Usd.parse("143.999999999999"))),
+        Reason.BUDGET_INCONSISTENT,
+    ),
+    "reserves-in-caps": (replace(GOOD, money=one_block(MONEY)), Reason.BUDGET_INCONSISTENT),
+    "prior-spend-counted": (
+        replace(GOOD, money=replace(MONEY, prior_spend=Usd.parse("0.000000000001"))),
+        Reason.PRIOR_SPEND_UNCOUNTED,
+    ),
+    "ceiling-free": (
+        replace(GOOD, money=with_budget(MONEY, spent_before=Usd.parse("175"))),
+        Reason.CEILING_REACHED,
+    ),
+    "spend-confirmed": (replace(GOOD, agreed=False), Reason.SPEND_NOT_CONFIRMED),
 }
 
 

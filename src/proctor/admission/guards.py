@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from proctor.admission.facts import Component, Facts
+from proctor.admission.model_guards import MODELS
+from proctor.admission.money_guards import MONEY
 from proctor.admission.provenance import GitState
 from proctor.core.guards import Registry
 from proctor.core.reasons import Reason
@@ -85,7 +87,7 @@ def tasks_readable(facts: Facts) -> Iterable[Refusal]:
 @guard("tasks-selected", "At least one task is selected.", Reason.NOTHING_SELECTED)
 def tasks_selected(facts: Facts) -> Iterable[Refusal]:
     """An empty run would be a success that says nothing."""
-    if facts.selected == 0 and not facts.tasks:
+    if facts.selected == 0 and not facts.tasks and not facts.questions:
         yield Refusal(Reason.NOTHING_SELECTED, "no task is selected", observed=0, required="at least 1 task")
 
 
@@ -255,6 +257,10 @@ def tasks_same(facts: Facts) -> Iterable[Refusal]:
     """Same name, other content: another task."""
     for name in facts.changed_tasks[:_SHOWN]:
         yield Refusal(Reason.TASK_CHANGED, f"the content of task {name!r} differs from what was admitted", path=name)
+
+
+REGISTRY.include(MODELS)
+REGISTRY.include(MONEY)
 
 
 def _in_range(component: Component) -> bool:

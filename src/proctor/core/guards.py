@@ -51,6 +51,11 @@ class Registry(Generic[Facts]):
 
         return register
 
+    def include(self, other: Registry[Facts]) -> None:
+        """Take the guards of another registry, after those that are here. Raises ValueError when an id is taken."""
+        for guard in other:
+            self.guard(guard.id, guard.doc, *guard.reasons)(guard.check)
+
     def __iter__(self) -> Iterator[Guard[Facts]]:
         return iter(self._guards.values())
 

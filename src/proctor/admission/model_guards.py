@@ -1,0 +1,104 @@
+"""Guards on who answers, and what: models, their keys, question sets, tools and scorers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from proctor.admission.facts import Facts
+from proctor.core.guards import Registry
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+
+MODELS: Registry[Facts] = Registry()
+guard = MODELS.guard
+
+
+@guard(
+    "models-callable",
+    "Every model of the stage has a known provider, exact prices, and a bound on what it may answer.",
+    *(Reason.PROVIDER_UNKNOWN, Reason.PRICE_UNKNOWN, Reason.OUTPUT_UNBOUNDED, Reason.INVALID_VALUE),
+)
+def models_callable(facts: Facts) -> Iterable[Refusal]:
+    """What resolving the models found: a price that nobody knows is never zero, and never another model's."""
+    return facts.models
+
+
+@guard("keys-there", "The key of every selected model is where the study says.", Reason.KEY_MISSING)
+def keys_there(facts: Facts) -> Iterable[Refusal]:
+    """The variable's name is told, and never what it holds."""
+    for key in facts.keys:
+        if not key.there:
+            yield Refusal(
+                Reason.KEY_MISSING,
+                f"the variable {key.variable}, which should hold the key of the model {key.model!r}, is not set",
+                path=f"models.{key.model}.api_key_env",
+                observed=None,
+                required=key.variable,
+            )
+
+
+@guard("model-named", "An agent that calls a model has one.", Reason.MODEL_NEEDED)
+def model_named(facts: Facts) -> Iterable[Refusal]:
+    """It could do nothing."""
+    calling = facts.calling
+    if calling is not None and calling.needs_model and not calling.models:
+        yield Refusal(
+            Reason.MODEL_NEEDED,
+            f"the agent {calling.agent!r} calls a model, and the stage names none",
+            path="models",
+            observed=[],
+            required="one model or more",
+        )
+
+
+@guard("model-used", "A stage that names models has an agent that calls them.", Reason.MODEL_UNUSED)
+def model_used(facts: Facts) -> Iterable[Refusal]:
+    """Grades in a model's name that the model had no part in."""
+    calling = facts.calling
+    if calling is not None and calling.models and not calling.needs_model:
+        yield Refusal(
+            Reason.MODEL_UNUSED,
+            f"the stage names models, and the agent {calling.agent!r} calls none",
+            path="models",
+            observed=list(calling.models),
+            required=[],
+        )
+
+
+@guard("agent-answers", "An agent that is given question rows can answer them.", Reason.AGENT_UNSUITABLE)
+def agent_answers(facts: Facts) -> Iterable[Refusal]:
+    """A row has no sandbox that an agent could act in."""
+    calling = facts.calling
+    if calling is not None and calling.rows and not calling.answers_rows:
+        yield Refusal(
+            Reason.AGENT_UNSUITABLE,
+            f"the agent {calling.agent!r} cannot answer question rows, and {calling.rows} are selected",
+            path="agent.name",
+            observed=calling.agent,
+            required="an agent that answers rows",
+        )
+
+
+@guard(
+    "questions-sound",
+    "The question set can be read, and every selected row is what its scorer needs.",
+    *(
+        Reason.QUESTIONS_UNREADABLE,
+        Reason.QUESTION_INVALID,
+        Reason.FILE_MISSING,
+        Reason.FILE_UNREADABLE,
+        Reason.JSON_INVALID,
+        Reason.UNKNOWN_NAME,
+        Reason.INVALID_VALUE,
+        Reason.NOT_IN_THIS_VERSION,
+    ),
+)
+def questions_sound(facts: Facts) -> Iterable[Refusal]:
+    """What reading the rows found."""
+    return facts.questions
+
+
+@guard("functions-found", "Every tool and scorer in Python is there.", Reason.TOOL_INVALID)
+def functions_found(facts: Facts) -> Iterable[Refusal]:
+    """What looking for them found; none of them is imported here."""
+    return facts.functions
