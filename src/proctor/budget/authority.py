@@ -1,0 +1,306 @@
+"""The one authority over a run's money: each decision of the ceiling and its journal entry are one step.
+
+Nothing is awaited between a decision and the entry that says it, so the order of the journal is the order of the
+decisions, and whoever folds the journal sees the ceiling hold at every entry. What was decided acts on the world only
+once its entry is durable: a process that dies has every exchange that it may have sent on the record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Protocol
+
+from proctor.budget.ceiling import Ceiling, Denial, Limits, Scope
+from proctor.core.money import ZERO, Usd
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.core.tokens import Admitted
+from proctor.evidence.fold import RunState
+from proctor.evidence.journal import Journal
+from proctor.evidence.kinds import Kind
+
+SETTLED = "settled"
+RELEASED = "released"
+
+_REASONS = {
+    Scope.CEILING: Reason.CEILING_REACHED,
+    Scope.OVERRUN: Reason.OVERRUN,
+    Scope.CAP: Reason.CAP_REACHED,
+    Scope.MODEL_CAP: Reason.CAP_REACHED,
+}
+# What `exchange.ended` says of one that was cancelled before it was sent.
+_NEVER_SENT: dict[str, Any] = {
+    "http_status": None,
+    "error": Reason.INTERRUPTED.id,
+    "resolved_model": None,
+    "finish": None,
+    "response": None,
+    "usage": None,
+    "estimated": False,
+    "flags": [],
+    "timing": {},
+}
+
+
+class EntryWriter(Protocol):
+    """Writes the entries of one attempt."""
+
+    def post(self, kind: Kind, blobs: Mapping[str, bytes] | None = None, /, **body: Any) -> None:
+        """Put an entry in order now; the attempt's id is added."""
+        ...
+
+    async def settle(self) -> None:
+        """Wait until all that was posted is durable."""
+        ...
+
+
+class Authority:
+    """Decides what may be spent in a run, for one event loop; goes on where the journal's last opening ended.
+
+    Args:
+        limits: None where nothing is priced.
+        journal: of the admitted run, open.
+        past: the fold over that journal. Everything that it charged counts: attempts that were lost, superseded or
+            replaced too.
+    """
+
+    def __init__(self, admitted: Admitted, limits: Limits | None, journal: Journal, past: RunState) -> None:
+        if admitted.run_id != journal.run_id:
+            raise ValueError(f"the journal is of run {journal.run_id}, not {admitted.run_id}")
+        crossed = any(body["scope"] == Scope.CEILING and body["wanted"] == str(ZERO) for body in past.reached)
+        self._ceiling = Ceiling(limits, past.charged, overran=past.overruns > 0, crossed=crossed)
+        self._priced = limits is not None
+        self._journal = journal
+        self._disclosed: set[tuple[Scope, str | None]] = set()
+        self._freed = asyncio.Event()
+        self._disclose(self._ceiling.passed())
+
+    @property
+    def total(self) -> Usd:
+        """Spent before, settled and open."""
+        return self._ceiling.total
+
+    @property
+    def held(self) -> Usd:
+        """Worst cases of all that is in flight."""
+        return self._ceiling.held
+
+    async def admit_block(
+        self, index: int, task: str, model: str | None, epoch: int, *, empty: bool = False
+    ) -> Refusal | None:
+        """Set a block's reserve aside and say so in the journal, or return why that can never be.
+
+        Waits while blocks that are open may still leave enough room when they end, which each of them does by the
+        deadlines of its attempts. `empty`: nothing is left to run in
+        the block, so nothing is set aside.
+
+        Raises:
+            Refusal: the journal's own, where it takes no more.
+            ValueError: the block is open already, or its model is none of the limits'.
+        """
+        while (denial := self._ceiling.admit_block(index, model, empty=empty)) is not None:
+            if denial.final:
+                self._disclose(denial)
+                return _refusal(denial)
+            await self._freed.wait()
+        reserve = ZERO if empty else self._ceiling.reserve_of(model)
+        body = {"block": index, "task": task, "model": model, "epoch": epoch}
+        self._journal.post(Kind.BLOCK_ADMITTED, {**body, "reserve": str(reserve) if self._priced else None})
+        return None
+
+    def end_block(self, index: int) -> None:
+        """Give a block's reserve back; the caller posts `block.ended` in the same step.
+
+        Raises ValueError: it is not open, or an exchange of it is in flight.
+        """
+        self._ceiling.end_block(index)
+        self._free()
+
+    def lease(self, attempt: str, block: int, model: str) -> Lease:
+        """The right of one attempt to spend on one model out of its block.
+
+        Raises ValueError: the block is not open, or is another model's.
+        """
+        if self._ceiling.model_of(block) != model:
+            raise ValueError(f"block {block} is not of model {model!r}")
+        return Lease(self, attempt, block, model)
+
+    def _hold(self, exchange: str, block: int, amount: Usd) -> Refusal | None:
+        if not self._priced and amount > ZERO:
+            return Refusal(Reason.BUDGET_ABSENT, f"{amount} dollars would be held, and the stage has no budget")
+        denial = self._ceiling.hold(exchange, block, amount)
+        if denial is None:
+            return None
+        self._disclose(denial)
+        # those who wait for room hear that nothing more is admitted
+        self._free()
+        return _refusal(denial)
+
+    def _drop(self, exchange: str) -> None:
+        self._ceiling.settle(exchange, ZERO)
+        self._free()
+
+    def _settle(self, exchange: str, charged: Usd) -> bool:
+        overrun = self._ceiling.settle(exchange, charged)
+        self._free()
+        return overrun
+
+    def _disclose_overrun(self) -> None:
+        self._disclose(self._ceiling.overrun())
+        self._disclose(self._ceiling.passed())
+
+    def _disclose(self, denial: Denial | None) -> None:
+        """Say it in the journal, once in an opening for each rule (and model)."""
+        if denial is None or (denial.scope, denial.model) in self._disclosed:
+            return
+        self._disclosed.add((denial.scope, denial.model))
+        self._journal.post(Kind.CEILING_REACHED, _numbers(denial))
+
+    def _free(self) -> None:
+        self._freed.set()
+        self._freed = asyncio.Event()
+
+
+class Lease:
+    """One attempt's right to spend. After `end` it is stale: what is in flight can still be settled, nothing held."""
+
+    def __init__(self, authority: Authority, attempt: str, block: int, model: str) -> None:
+        """For `Authority.lease`."""
+        self.attempt = attempt
+        self.model = model
+        self._authority = authority
+        self._block = block
+        self._held: dict[str, Usd] = {}
+        self._stale = False
+
+    async def hold(
+        self,
+        writer: EntryWriter,
+        exchange: str,
+        held: Usd,
+        *,
+        blobs: Mapping[str, bytes] | None = None,
+        **body: Any,
+    ) -> None:
+        """Hold an exchange's worst case; on return its `exchange.admitted` is durable, and it may be sent.
+
+        Cancelled, it ends as released on the record. A refusal for money is on the record too, as
+        `exchange.refused`; that of a stale lease is not, for its attempt may have ended.
+
+        Args:
+            writer: of the attempt.
+            exchange: id, `<attempt>/<index>`, not used before.
+            held: the worst case.
+            blobs: `request`.
+            body: the other fields of `exchange.admitted`.
+
+        Raises:
+            Refusal: CEILING_REACHED, OVERRUN, BUDGET_ABSENT: it may not be paid for; LEASE_STALE; and the writer's.
+            ValueError: the exchange is another attempt's or in flight, the amount is negative, fields are missing.
+        """
+        if not exchange.startswith(f"{self.attempt}/"):
+            raise ValueError(f"{exchange} is no exchange of {self.attempt}")
+        if self._stale:
+            raise Refusal(
+                Reason.LEASE_STALE, "the attempt's right to spend has ended", observed=exchange, required="a live lease"
+            )
+        refusal = self._authority._hold(exchange, self._block, held)
+        if refusal is not None:
+            said = {"model": self.model, "reason": refusal.reason.id, "held": str(held), "message": refusal.message}
+            writer.post(Kind.EXCHANGE_REFUSED, **said)
+            await writer.settle()
+            raise refusal
+        self._held[exchange] = held
+        on_record = False
+        try:
+            whole = {**body, "exchange": exchange, "model": self.model, "held": str(held)}
+            writer.post(Kind.EXCHANGE_ADMITTED, blobs, **whole)
+            on_record = True
+            await writer.settle()
+        except Refusal:
+            # not written; or the disk failed, and whoever closes the journal ends what did reach it
+            self._drop(exchange)
+            raise
+        except BaseException:
+            if on_record:
+                # the entry will be durable all the same; a journal that takes no more says so to everyone else
+                with suppress(Refusal):
+                    self.settle(writer, exchange, ZERO, outcome=RELEASED, **_NEVER_SENT)
+            else:
+                self._drop(exchange)
+            raise
+
+    def settle(
+        self,
+        writer: EntryWriter,
+        exchange: str,
+        charged: Usd,
+        *,
+        outcome: str,
+        blobs: Mapping[str, bytes] | None = None,
+        **body: Any,
+    ) -> bool:
+        """Charge an exchange and post its `exchange.ended`; whether more was charged than held.
+
+        Args:
+            outcome: `settled`, or `released` where nothing is owed.
+            blobs: `response`, where there is one.
+            body: the other fields of `exchange.ended`.
+
+        Raises:
+            ValueError: it is not in flight (each is settled once), a negative amount, or one that is not zero for
+                `released`; fields that are missing.
+            Refusal: the journal's.
+        """
+        if outcome not in (SETTLED, RELEASED) or (outcome == RELEASED and charged != ZERO):
+            raise ValueError(f"{exchange} cannot end as {outcome!r} with {charged}")
+        if exchange not in self._held:
+            raise ValueError(f"{exchange} is not in flight under this lease")
+        overrun = self._authority._settle(exchange, charged)
+        del self._held[exchange]
+        whole = {**body, "exchange": exchange, "outcome": outcome, "charged": str(charged), "overrun": overrun}
+        writer.post(Kind.EXCHANGE_ENDED, blobs, **whole)
+        if overrun:
+            self._authority._disclose_overrun()
+        return overrun
+
+    def end(self) -> None:
+        """Nothing can be held from here on. Raises ValueError, stale all the same: something is in flight."""
+        self._stale = True
+        if self._held:
+            raise ValueError(f"exchanges are in flight: {sorted(self._held)}")
+
+    def _drop(self, exchange: str) -> None:
+        self._authority._drop(exchange)
+        del self._held[exchange]
+
+
+def _numbers(denial: Denial) -> dict[str, Any]:
+    return {
+        "scope": denial.scope.value,
+        "model": denial.model,
+        "spent": str(denial.spent),
+        "wanted": str(denial.wanted),
+        "limit": str(denial.limit),
+    }
+
+
+def _refusal(denial: Denial) -> Refusal:
+    """What an attempt or a lane hears; `observed` is the body of `ceiling.reached`."""
+    match denial.scope:
+        case Scope.CEILING:
+            message = f"{_sum(denial)} would pass the hard ceiling of {denial.limit} dollars"
+        case Scope.OVERRUN:
+            message = "more was charged than held, so nothing more is admitted"
+        case Scope.CAP:
+            message = f"{_sum(denial)} would pass the cap of {denial.limit} dollars"
+        case Scope.MODEL_CAP:
+            message = f"{_sum(denial)} would pass the cap of {denial.limit} dollars of model {denial.model}"
+    limit = {"at most": str(denial.limit)}
+    return Refusal(_REASONS[denial.scope], message, observed=_numbers(denial), required=limit)
+
+
+def _sum(denial: Denial) -> str:
+    return f"{denial.wanted} dollars on top of {denial.spent}"
