@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -16,9 +16,11 @@ from proctor.admission.finish import Stop
 from proctor.admission.gather import Gathered, gather
 from proctor.admission.guards import REGISTRY
 from proctor.admission.ready import Ready
+from proctor.admission.spending import AtMost, Confirm, at_most, nobody
 from proctor.core.clock import SystemClock
 from proctor.core.exits import Exit
 from proctor.core.ids import new_run_id
+from proctor.core.money import Usd
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import Admitted, seal_admitted, seal_probe
@@ -64,10 +66,13 @@ def check(request: Request) -> Verdict:
     """All gates, no effects: what `admit` would say of a new run, with nothing written."""
     run = RunFolder(request.out)
     facts = FolderFacts(admitted=run.is_admitted())
-    return _judge(request, gather(request, facts, None, seal_probe(PROBE_DEADLINE_SEC)), _head(request))
+    gathered, _ = _told(gather(request, facts, None, seal_probe(PROBE_DEADLINE_SEC)))
+    return _judge(request, gathered, _head(request))
 
 
-async def admit(request: Request, key: OperatorKey, stop: Stop, *, control: str) -> Admission | Verdict:
+async def admit(
+    request: Request, key: OperatorKey, stop: Stop, *, control: str, confirm: Confirm = nobody
+) -> Admission | Verdict:
     """Admit a run or a resume, or refuse it with its manifest on disk.
 
     Args:
@@ -75,6 +80,8 @@ async def admit(request: Request, key: OperatorKey, stop: Stop, *, control: str)
         key: signs the checkpoints.
         stop: says why this is cancelled, if it is; told when the verdict is about to be final.
         control: path of the control socket, for the lock.
+        confirm: asks somebody whether the run may cost that much, after all guards agree; where it may cost real
+            money only.
 
     Returns:
         The admission, or the verdict that refuses.
@@ -104,7 +111,11 @@ async def admit(request: Request, key: OperatorKey, stop: Stop, *, control: str)
             gathered = Gathered(Facts(request, facts), {})
         else:
             gathered = await asyncio.to_thread(gather, request, facts, frozen, seal_probe(PROBE_DEADLINE_SEC))
+        gathered, spending = _told(gathered)
         verdict = _judge(request, gathered, head)
+        if spending is not None and spending.is_real and not (verdict.refusals or request.prepare_only):
+            gathered = replace(gathered, facts=replace(gathered.facts, agreed=await confirm(spending)))
+            verdict = _judge(request, gathered, head)
         stop.admitted = True
         bound = manifest.rewrite(verdict.manifest)
         if verdict.refusals or lock is None:
@@ -148,6 +159,16 @@ async def _create(run: RunFolder, lock: Lock, key: OperatorKey, design: Design, 
         "planned": plan(design).planned,
     }
     return await Journal.create(run, lock=lock, key=key, run_id=run_id, first=(Kind.RUN_ADMITTED, first))
+
+
+def _told(gathered: Gathered) -> tuple[Gathered, AtMost | None]:
+    """With what the run can cost at most among the probes and the notices, where it can cost anything."""
+    spending = None if gathered.design is None else at_most(gathered.facts, gathered.design)
+    if spending is None:
+        return gathered, None
+    notices = [*gathered.probes.get("notices", ()), spending.sentence()]
+    probes = {**gathered.probes, "spending": spending.as_record(), "notices": notices}
+    return replace(gathered, probes=probes), spending
 
 
 def _head(request: Request) -> dict[str, Any]:
@@ -216,7 +237,9 @@ def _look(run: RunFolder, resuming: bool, locked: Refusal | None) -> tuple[Folde
         return FolderFacts(admitted=True, evidence=refusal), None, None
     complete = past.finals == plan(design).planned["trials"]
     closed = past.ended is not None and bool(past.ended["complete"])
-    return FolderFacts(admitted=True, complete=complete and closed), design, past
+    charged = Usd(past.charged.total())
+    ended = past.ended is not None
+    return FolderFacts(admitted=True, complete=complete and closed, charged=charged, ended=ended), design, past
 
 
 def token_for(run: RunFolder) -> Admitted:

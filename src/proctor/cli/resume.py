@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from proctor.cli.asking import asker, yes_option
 from proctor.cli.common import json_option, run_argument, say
 from proctor.cli.completing import waive_option
 
@@ -15,12 +16,21 @@ from proctor.cli.completing import waive_option
 @click.option("--study", type=click.Path(path_type=Path), help="Where the study is now, if the run folder was moved.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1, max=1024), metavar="N", help="Attempts at once.")
 @waive_option
+@yes_option
 @click.option("--quiet", is_flag=True, help="No progress.")
 @json_option
-def resume(run: Path, study: Path | None, jobs: int | None, waive: tuple[str, ...], quiet: bool, as_json: bool) -> int:
+def resume(
+    run: Path,
+    study: Path | None,
+    jobs: int | None,
+    waive: tuple[str, ...],
+    yes: bool,
+    quiet: bool,
+    as_json: bool,
+) -> int:
     """Go on with RUN: what has its final stays, what was cut short is tried anew."""
     from proctor.cli.run import report
     from proctor.runner.launch import resume as go_on
 
-    finished = go_on(run, study=study, jobs=jobs, waive=waive, quiet=quiet, say=say)
+    finished = go_on(run, study=study, jobs=jobs, waive=waive, quiet=quiet, say=say, confirm=asker(yes=yes))
     return report([finished], as_json=as_json) if finished is not None else 0

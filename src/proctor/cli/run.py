@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from proctor.cli.asking import asker, yes_option
 from proctor.cli.common import json_option, print_json, print_refusals, say
 from proctor.cli.completing import agents, waive_option
 from proctor.cli.streams import OutputFault, let_go
@@ -39,22 +40,21 @@ if TYPE_CHECKING:
 @waive_option
 @click.option("--prepare-only", is_flag=True, help="Admit and freeze, run nothing; `resume` starts it.")
 @click.option("--keep", is_flag=True, help="Keep the worlds of attempts for `proctor shell`.")
-@click.option("--yes", is_flag=True, help="Do not ask before spending (nothing is priced in this version).")
+@yes_option
 @click.option("--quiet", is_flag=True, help="No progress.")
 @json_option
-def run(study: Path | None, task: Path | None, as_json: bool, quiet: bool, **options: Any) -> int:
+def run(study: Path | None, task: Path | None, as_json: bool, quiet: bool, yes: bool, **options: Any) -> int:
     """Run STUDY (a study.toml or its folder), or one task with --task."""
     if (study is None) == (task is None):
         what = "not both" if study is not None else "and neither is named"
         raise click.UsageError(f"a run is of a study, or of one task with --task, {what}")
-    del options["yes"]
     of_task = ("agent", "program", "files", "network", "rootfs", "substitute")
     if study is not None and any(options[name] for name in of_task):
         raise click.UsageError("--agent, --command, --files, --network, --rootfs and --substitute go with --task")
     from proctor.runner.launch import Launch, launch
 
     how = Launch(command="run", study=study, task=task, **options)
-    finished = launch(how, quiet=quiet, say=say)
+    finished = launch(how, quiet=quiet, say=say, confirm=asker(yes=yes))
     return report(finished, as_json=as_json)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from proctor.admission.facts import Request
 from proctor.admission.finish import listen_again
 from proctor.admission.gather import RUNS
+from proctor.admission.spending import Confirm, nobody
 from proctor.core.exits import Exit
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -49,14 +50,14 @@ class Launch:
     keep: bool = False
 
 
-def launch(how: Launch, *, quiet: bool, say: Callable[[str], None]) -> list[Finished]:
+def launch(how: Launch, *, quiet: bool, say: Callable[[str], None], confirm: Confirm = nobody) -> list[Finished]:
     """Run every stage that was asked for, in order, until one does not end well."""
     key, made = operator_key()
     if made:
         say(f"made a signing key for you: {key.fingerprint} (see `proctor keys`)")
     finished = []
     for request in requests(how) if how.task is None else [_of_task(how, how.task)]:
-        finished.append(_one(request, key, quiet))
+        finished.append(_one(request, key, quiet, confirm))
         if finished[-1].exit not in (Exit.DONE, Exit.DOES_NOT_HOLD):
             break
     return finished
@@ -160,6 +161,7 @@ def resume(
     waive: tuple[str, ...],
     quiet: bool,
     say: Callable[[str], None],
+    confirm: Confirm = nobody,
 ) -> Finished | None:
     """Go on with a run; None where it is live and was only told to go on after a pause.
 
@@ -174,13 +176,13 @@ def resume(
             say("the run goes on")
             return None
     request = Request(command="resume", out=run, study=study, jobs=jobs, waive=waive)
-    return _one(request, operator_key()[0], quiet)
+    return _one(request, operator_key()[0], quiet, confirm)
 
 
-def _one(request: Request, key: OperatorKey, quiet: bool) -> Finished:
+def _one(request: Request, key: OperatorKey, quiet: bool, confirm: Confirm) -> Finished:
     listen_again()
     with Progress(sys.stderr, quiet=quiet) as progress:
         try:
-            return execute(request, key, progress)
+            return execute(request, key, progress, confirm)
         except Refusal as refusal:
             return Finished(Exit.REFUSED, request.out, (refusal,))

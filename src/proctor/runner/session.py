@@ -12,6 +12,7 @@ from typing import Any
 from proctor.admission.admit import Admission, Verdict, admit
 from proctor.admission.facts import Request
 from proctor.admission.finish import Ending, Interrupted, Stop, admit_or_stop, run_to_the_end
+from proctor.admission.spending import Confirm, nobody
 from proctor.core.clock import SystemClock
 from proctor.core.exits import Exit
 from proctor.core.ids import new_run_id
@@ -47,16 +48,18 @@ def operator_key() -> tuple[OperatorKey, bool]:
     return load_or_create(config_dir(os.environ))
 
 
-def execute(request: Request, key: OperatorKey, progress: Progress) -> Finished:
+def execute(request: Request, key: OperatorKey, progress: Progress, confirm: Confirm = nobody) -> Finished:
     """Admit and run, or resume; returns when the run's end is on the record."""
-    return asyncio.run(_execute(request, key, progress))
+    return asyncio.run(_execute(request, key, progress, confirm))
 
 
-async def _execute(request: Request, key: OperatorKey, progress: Progress) -> Finished:
+async def _execute(request: Request, key: OperatorKey, progress: Progress, confirm: Confirm) -> Finished:
     control = socket_path(new_run_id())
     stop = Stop()
     try:
-        admission = await admit_or_stop(lambda stop: admit(request, key, stop, control=str(control)), stop)
+        admission = await admit_or_stop(
+            lambda stop: admit(request, key, stop, control=str(control), confirm=confirm), stop
+        )
     except Interrupted:
         return Finished(stop.exit or Exit.INTERRUPTED, request.out, reason=Reason.INTERRUPTED, message=stop.cause)
     if isinstance(admission, Verdict):
