@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor import __version__
-from proctor.agents.base import Turn, Version, no_settings
+from proctor.agents.base import Answered, RowTurn, Turn, Version, no_settings
 from proctor.sandbox.base import Ended
 
 
@@ -28,3 +28,7 @@ class Nop:
     async def act(self, turn: Turn) -> Ended:
         """Return at once."""
         return Ended(exit_code=0, signal=None, timed_out=False, duration_ns=0)
+
+    async def answer(self, turn: RowTurn) -> Answered:
+        """No answer."""
+        return Answered(None)
