@@ -116,6 +116,7 @@ async def make_run(
     finals = 0
     for block in drawn.blocks:
         body = {"block": block.index, "task": block.task, "model": block.model, "epoch": block.epoch}
+        body["reserve"] = None
         await journal.append(Kind.BLOCK_ADMITTED, body)
         for trial in block.trials():
             if story.stop_after is not None and finals >= story.stop_after:

@@ -8,6 +8,7 @@ from proctor_verify.shapes import (
     COUNT,
     FLAG,
     FROM_ONE,
+    MONEY,
     NUMBER,
     OBJECT,
     SHA256,
@@ -25,10 +26,11 @@ from proctor_verify.shapes import (
     record,
     where,
 )
-from proctor_verify.vocabulary import CAUSES, EXITS, NETWORKS, REASONS
+from proctor_verify.vocabulary import BUCKETS, CAUSES, EXITS, NETWORKS, REASONS, SCOPES, SCORERS
 
 TRIAL = matches(r"[0-9a-f]{16}", "a trial id")
 ATTEMPT = matches(r"[0-9a-f]{16}/(?:0|[1-9][0-9]{0,8})", "an attempt id")
+EXCHANGE = matches(r"[0-9a-f]{16}/(?:0|[1-9][0-9]{0,8})/(?:0|[1-9][0-9]{0,8})", "an exchange id")
 GRADE = one_of("pass", "fail", "ungraded")
 ASSURANCE = one_of("isolated", "shared", "live")
 REASON = among("a reason id of format 1", REASONS)
@@ -50,6 +52,12 @@ _BLOB = either(
         stored_sha256=SHA256,
     ),
     record(blob=SHA256, size=COUNT, path=TEXT),
+)
+_BLOB_OR_NULL = or_null(_BLOB)
+_BLOBS = (_BLOB, _BLOB_OR_NULL)
+_USAGE = Shape(
+    "an object of counts from 1 by token bucket",
+    lambda v: type(v) is dict and all(bucket in BUCKETS and FROM_ONE.holds(count) for bucket, count in v.items()),
 )
 _NUMBERS = Shape("an object of numbers", lambda v: type(v) is dict and all(map(NUMBER.holds, v.values())))
 _TIMING = Shape("an object of nanoseconds", lambda v: type(v) is dict and all(map(COUNT.holds, v.values())))
@@ -131,7 +139,13 @@ KINDS: dict[str, dict[str, Shape]] = {
         "lost": list_of(ATTEMPT),
     },
     "checkpoint.made": {"path": TEXT, "sha256": SHA256, "size": FROM_ONE, "root": SHA256},
-    "block.admitted": {"block": COUNT, "task": TEXT, "model": or_null(TEXT), "epoch": FROM_ONE},
+    "block.admitted": {
+        "block": COUNT,
+        "task": TEXT,
+        "model": or_null(TEXT),
+        "epoch": FROM_ONE,
+        "reserve": or_null(MONEY),
+    },
     "attempt.admitted": {
         "attempt": ATTEMPT,
         "trial": TRIAL,
@@ -163,8 +177,38 @@ KINDS: dict[str, dict[str, Shape]] = {
         "skills": list_of(record(name=TEXT, sha256=SHA256)),
         "timeout_sec": or_null(NUMBER),
     },
+    "exchange.admitted": {
+        "attempt": ATTEMPT,
+        "exchange": EXCHANGE,
+        "model": TEXT,
+        "route": TEXT,
+        "request": _BLOB,
+        "request_digest": SHA256,
+        "input_bound": COUNT,
+        "output_bound": COUNT,
+        "held": MONEY,
+        "retries": or_null(EXCHANGE),
+    },
+    "exchange.ended": {
+        "attempt": ATTEMPT,
+        "exchange": EXCHANGE,
+        "outcome": one_of("settled", "released", "unknown"),
+        "http_status": or_null(integer(100, 599)),
+        "error": or_null(REASON),
+        "resolved_model": or_null(TEXT),
+        "finish": or_null(one_of("stop", "tools", "length", "refused", "other")),
+        "response": _BLOB_OR_NULL,
+        "usage": or_null(_USAGE),
+        "charged": MONEY,
+        "estimated": FLAG,
+        "overrun": FLAG,
+        "flags": _TEXTS,
+        "timing": _TIMING,
+    },
+    "exchange.refused": {"attempt": ATTEMPT, "model": TEXT, "reason": REASON, "held": MONEY, "message": TEXT},
     "agent.ended": {"attempt": ATTEMPT, "exception": or_null(REASON), "ended": _ENDED, "duration_ns": COUNT},
     "verifier.ended": {"attempt": ATTEMPT, "assurance": ASSURANCE, "ended": _ENDED, "duration_ns": COUNT},
+    "answer.scored": {"attempt": ATTEMPT, "answer": _BLOB, "scorer": among("a scorer", SCORERS), "detail": TEXT},
     "attempt.files": {
         "attempt": ATTEMPT,
         "files": list_of(record(path=TEXT, sha256=SHA256, size=COUNT, role=one_of("source", "derived", "partial"))),
@@ -194,6 +238,13 @@ KINDS: dict[str, dict[str, Shape]] = {
         "reward": or_null(NUMBER),
     },
     "block.ended": {"block": COUNT},
+    "ceiling.reached": {
+        "scope": among("a scope of money", SCOPES),
+        "model": or_null(TEXT),
+        "spent": MONEY,
+        "wanted": MONEY,
+        "limit": MONEY,
+    },
     "run.paused": {},
     "run.unpaused": {},
     "run.draining": {"cause": CAUSE},
@@ -207,9 +258,9 @@ KINDS: dict[str, dict[str, Shape]] = {
 }
 
 BLOB_FIELDS: dict[str, tuple[str, ...]] = {
-    kind: tuple(name for name, shape in fields.items() if shape is _BLOB)
+    kind: tuple(name for name, shape in fields.items() if shape in _BLOBS)
     for kind, fields in KINDS.items()
-    if any(shape is _BLOB for shape in fields.values())
+    if any(shape in _BLOBS for shape in fields.values())
 }
 
 ENVELOPE: dict[str, Shape] = {

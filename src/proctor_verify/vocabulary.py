@@ -8,9 +8,17 @@ SIGNALS = {129: "SIGHUP", 130: "SIGINT", 143: "SIGTERM"}
 EXITS = frozenset({0, 1, 4, 5, *SIGNALS})
 CAUSES = frozenset({*SIGNALS.values(), "deadline", "prepare-only"})
 
+# what goes in, then what comes out: tiers of prices go by the sum of the first
+INPUTS = frozenset({"input", "cache_read", "cache_write", "cache_write_1h", "audio_in", "tool_input"})
+BUCKETS = INPUTS | frozenset({"output", "reasoning", "audio_out"})
+SCOPES = frozenset({"ceiling", "overrun", "cap", "model_cap"})
+SCORERS = frozenset({"exact", "choice", "regex", "number", "json", "python"})
+
 # of a grade that could not be given
 UNGRADED = frozenset(
     {
+        "scorer_failed",
+        "scorer_timeout",
         "verifier_timeout",
         "verifier_killed",
         "verifier_crashed",
@@ -78,6 +86,37 @@ REASONS = UNGRADED | frozenset(
         "unknown_agent",
         "agent_options_invalid",
         "agent_start_failed",
+        "budget_absent",
+        "budget_incomplete",
+        "budget_inconsistent",
+        "prior_spend_uncounted",
+        "price_unknown",
+        "output_unbounded",
+        "spend_not_confirmed",
+        "ceiling_reached",
+        "cap_reached",
+        "overrun",
+        "lease_stale",
+        "model_needed",
+        "model_unused",
+        "provider_unknown",
+        "key_missing",
+        "key_rejected",
+        "quota_exhausted",
+        "model_not_found",
+        "provider_unreachable",
+        "provider_timeout",
+        "rate_limited",
+        "provider_failed",
+        "request_rejected",
+        "context_exceeded",
+        "reply_unreadable",
+        "reply_too_large",
+        "questions_unreadable",
+        "question_invalid",
+        "tool_invalid",
+        "agent_unsuitable",
+        "extra_missing",
         "git_dirty",
         "git_broken",
         "version_unsupported",
@@ -106,7 +145,11 @@ REASONS = UNGRADED | frozenset(
         "interrupted",
         "lost",
         "internal_error",
+        "step_limit",
+        "token_limit",
         "below_threshold",
+        "wrong_answer",
+        "no_answer",
         "tests_failed",
     }
 )

@@ -144,7 +144,7 @@ class Story:
 
     def block(self, index: int) -> tuple[str, str | None, int]:
         task, model, epoch = self.drawn_order()[index][0]
-        self.add("block.admitted", block=index, task=task, model=model, epoch=epoch)
+        self.add("block.admitted", block=index, task=task, model=model, epoch=epoch, reserve=None)
         return task, model, epoch
 
     def start(self, index: int, arm: str, **links: Any) -> str:

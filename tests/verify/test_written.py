@@ -77,7 +77,7 @@ async def _start(run: RunFolder, journal: Journal, index: int, number: int, cont
     trial = trial_id(task, None, arm, epoch)
     attempt, folder = attempt_id(trial, number), f"trials/{trial_folder(task, None, arm, epoch)}/{number}"
     of_block = {"block": index, "task": task, "model": None, "epoch": epoch}
-    await journal.append(Kind.BLOCK_ADMITTED, of_block)
+    await journal.append(Kind.BLOCK_ADMITTED, {**of_block, "reserve": None})
     before = {"supersedes": attempt_id(trial, number - 1) if number else None, "replaces": None}
     body = {"attempt": attempt, "trial": trial, "number": number, "arm": arm, "folder": folder}
     await journal.append(Kind.ATTEMPT_ADMITTED, {**of_block, **body, **before})

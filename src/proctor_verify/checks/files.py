@@ -71,6 +71,8 @@ class Unlisted(Check):
         else:
             for name in BLOB_FIELDS[entry.kind]:
                 ref = entry.body[name]
+                if ref is None:
+                    continue
                 if "path" in ref:
                     self._blobs.add(ref["path"].removeprefix("blobs/"))
                 else:

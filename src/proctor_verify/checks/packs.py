@@ -48,7 +48,7 @@ class Frames(Check):
     def entry(self, entry: Entry) -> None:
         for name in BLOB_FIELDS[entry.kind]:
             ref = entry.body[name]
-            if "pack" in ref:
+            if ref is not None and "pack" in ref:
                 self._frame(entry, ref)
 
     def _frame(self, entry: Entry, ref: dict[str, Any]) -> None:
@@ -130,7 +130,7 @@ class Blobs(Check):
     def entry(self, entry: Entry) -> None:
         for name in BLOB_FIELDS[entry.kind]:
             ref = entry.body[name]
-            if "path" in ref and (ref["blob"], ref["size"]) not in self._known:
+            if ref is not None and "path" in ref and (ref["blob"], ref["size"]) not in self._known:
                 self._blob(entry, ref)
 
     def _blob(self, entry: Entry, ref: dict[str, Any]) -> None:
