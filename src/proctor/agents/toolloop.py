@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,11 +73,13 @@ class Toolloop:
             places = "".join(f"\n- /skills/{pack.name}/SKILL.md" for pack in turn.skills)
             system.append(f"Skills are described in these files. Read them before you start:{places}")
         messages = [Message(Role.SYSTEM, "\n\n".join(system)), Message(Role.USER, turn.instruction)]
+        log = _Log(turn)
         shell = Shell(turn, self._settings.shell_timeout, deadline)
         try:
-            end = await self._run(turn.model, messages, shell, deadline, _Log(turn.output / "toolloop.txt"))
+            end = await self._run(turn.model, messages, shell, deadline, log.say)
         finally:
             shell.close()
+        log.say("[done]" if end.limit is None else f"[stopped: {end.limit}]")
         return Ended(
             exit_code=0,
             signal=None,
@@ -98,37 +100,42 @@ class Toolloop:
         messages = [*turn.messages]
         if system:
             messages.insert(0, Message(Role.SYSTEM, "\n\n".join(system)))
-        end = await self._run(turn.model, messages, turn.tools, deadline, _Log(None))
+        end = await self._run(turn.model, messages, turn.tools, deadline, _unsaid)
         if end.limit is not None:
             return Answered(None, LIMITS.get(end.limit, Reason.AGENT_TIMEOUT))
         return Answered(end.text if end.text.strip() else None)
 
     async def _run(
-        self, model: ModelAccess | None, messages: list[Message], tools: ToolBox, deadline: float, log: _Log
+        self,
+        model: ModelAccess | None,
+        messages: list[Message],
+        tools: ToolBox,
+        deadline: float,
+        say: Callable[[str], None],
     ) -> _End:
         """The loop. Limits are looked at before each question: what a model asked for last is still done."""
         if model is None:
             raise Refusal(Reason.MODEL_NEEDED, "toolloop was handed no model")
         for message in messages:
-            log.say(f"[{message.role.value}]\n{message.text}")
+            say(f"[{message.role.value}]\n{message.text}")
         text, used = "", 0
         for step in range(self._settings.steps):
             if self._settings.tokens is not None and used >= self._settings.tokens:
-                return log.end(_End(text, "tokens"))
+                return _End(text, "tokens")
             answer = await _ask(model, messages, tools, deadline)
             if isinstance(answer, str):
-                return log.end(_End(text, answer))
+                return _End(text, answer)
             messages.append(answer.message)
             text, used = answer.message.text, used + answer.usage.total
-            log.say(f"[step {step + 1}: {used} tokens, {answer.finish.value}]\n{text}".rstrip())
+            say(f"[step {step + 1}: {used} tokens, {answer.finish.value}]\n{text}".rstrip())
             if not answer.message.calls:
-                return log.end(_End(text))
+                return _End(text)
             for call in answer.message.calls:
-                log.say(f"[{call.name}] {_asked(call)}")
+                say(f"[{call.name}] {_asked(call)}")
                 result = await _called(tools, call)
-                log.say(result)
+                say(result)
                 messages.append(Message(Role.TOOL, result, call_id=call.id, tool=call.name))
-        return log.end(_End(text, "steps"))
+        return _End(text, "steps")
 
     async def _skill(self, pack: SkillPack) -> str:
         if pack.sha256 not in self._skills:
@@ -176,19 +183,17 @@ def _skill_text(path: Path) -> str:
     return text if len(data) <= SKILL_BYTES else f"{text}\n[… the rest is left out …]"
 
 
+def _unsaid(text: str) -> None:
+    """A row has no folder: its journal entries hold every word."""
+
+
 class _Log:
     """What is said and done, for people who look on: `proctor logs -f` follows it."""
 
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
+    def __init__(self, turn: Turn) -> None:
+        self._path = turn.output / "toolloop.txt"
 
     def say(self, text: str) -> None:
         """Write it down at once. A few KB into the page cache cost less than a thread would."""
-        if self._path is not None:
-            with self._path.open("a", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(f"{text.rstrip()}\n\n")
-
-    def end(self, end: _End) -> _End:
-        """Say how it ended."""
-        self.say("[done]" if end.limit is None else f"[stopped: {end.limit}]")
-        return end
+        with self._path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(f"{text.rstrip()}\n\n")
