@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from proctor.admission.facts import MoneyFacts
+from proctor.budget.rules import Frame
 from proctor.core.money import ZERO, Usd
 from proctor.core.prices import PriceRow, Prices
 from proctor.study.design import ModelDesign
-from proctor.study.schema.stages import Budget
 
 PRICES = Prices("a page", (PriceRow("input", 0, "1.25"), PriceRow("output", 0, "10.00")))
 FREE = Prices("a server of ours", (PriceRow("input", 0, "0"), PriceRow("output", 0, "0.000000000000")))
@@ -24,7 +25,7 @@ def usd(text: str) -> Usd:
     return Usd.parse(text)
 
 
-BUDGET = Budget.model_validate({"allocation": "144.00", "cap": "150.00", "margin": "25.00"})
+BUDGET = Frame(ZERO, usd("144.00"), usd("150.00"), usd("25.00"), usd("0.01"), usd("0.001"), Fraction(3))
 # by the formulas exactly: 144 x 36 / 48 and 144 x 12 / 48, 3 x 36 / 360 and 3 x 12 / 360
 MONEY = MoneyFacts(
     stage="main",
@@ -43,7 +44,7 @@ MONEY = MoneyFacts(
 def with_budget(money: MoneyFacts, **changed: Any) -> MoneyFacts:
     """With other amounts in `[budget]`."""
     assert money.budget is not None
-    return replace(money, budget=money.budget.model_copy(update=changed))
+    return replace(money, budget=replace(money.budget, **changed))
 
 
 def with_amount(money: MoneyFacts, table: str, name: str, amount: str) -> MoneyFacts:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
 from money_parts import MONEY, one_block, with_amount, with_budget, worthless
+
 from proctor.admission.facts import CallingFacts, Component, Facts, FolderFacts, KeyFacts, Request
 from proctor.admission.guards import REGISTRY
 from proctor.admission.provenance import GitFacts, GitState

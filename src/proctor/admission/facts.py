@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from proctor.admission.provenance import GitFacts
+from proctor.budget.rules import Frame
 from proctor.core.money import ZERO, Usd
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Availability
 from proctor.study.design import ModelDesign
-from proctor.study.schema.stages import Budget
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class MoneyFacts:
     stage: str
     names: tuple[str, ...]
     models: tuple[ModelDesign, ...]
-    budget: Budget | None
+    budget: Frame | None
     expected_costs: Mapping[str, Usd]
     caps: Mapping[str, Usd]
     reserves: Mapping[str, Usd]

@@ -28,7 +28,7 @@ def money_facts(file: StudyFile, stage: str, models: Sequence[ModelDesign], task
         stage=stage,
         names=stage_models(file, table),
         models=tuple(models),
-        budget=table.budget,
+        budget=None if table.budget is None else _frame(table.budget),
         expected_costs=table.expected_costs,
         caps=table.caps,
         reserves=table.reserves,
@@ -54,8 +54,7 @@ def priced(money: MoneyFacts) -> tuple[str, ...]:
     return tuple(model.name for model in money.models if not is_free(model.price))
 
 
-def frame_of(budget: Budget) -> Frame:
-    """The stage's money as a whole."""
+def _frame(budget: Budget) -> Frame:
     return Frame(
         spent_before=budget.spent_before,
         allocation=budget.allocation,
@@ -79,7 +78,7 @@ def amounts_of(money: MoneyFacts) -> Amounts | None:
         name: Share(money.expected_costs[name], money.caps[name], money.reserves[name], money.blocks)
         for name in money.names
     }
-    return Amounts(frame_of(money.budget), shares)
+    return Amounts(money.budget, shares)
 
 
 def floor_of_spending(money: MoneyFacts) -> Usd:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from proctor.admission.facts import Facts, MoneyFacts
-from proctor.admission.money import amounts_of, floor_of_spending, frame_of, priced
+from proctor.admission.money import amounts_of, floor_of_spending, priced
 from proctor.budget.rules import Amounts
 from proctor.core.guards import Registry
 from proctor.core.money import ZERO, Usd
@@ -165,14 +165,13 @@ def ceiling_free(facts: Facts) -> Iterable[Refusal]:
     if money is None or money.budget is None or not money.names:
         return
     spent = money.budget.spent_before + (facts.folder.charged if facts.folder.ended else ZERO)
-    ceiling = frame_of(money.budget).ceiling
-    if spent >= ceiling:
+    if spent >= money.budget.ceiling:
         yield Refusal(
             Reason.CEILING_REACHED,
             "what is spent already reaches the cap and its margin",
             path=_path(money, "budget"),
             observed=str(spent),
-            required=f"below {ceiling}",
+            required=f"below {money.budget.ceiling}",
         )
 
 

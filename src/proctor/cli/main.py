@@ -18,6 +18,7 @@ COMMANDS = {
     "new": "proctor.cli.new:new",
     "doctor": "proctor.cli.doctor:doctor",
     "explain": "proctor.cli.explain:explain",
+    "plan": "proctor.cli.plan:plan",
     "check": "proctor.cli.check:check",
     "run": "proctor.cli.run:run",
     "resume": "proctor.cli.resume:resume",
