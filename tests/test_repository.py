@@ -65,6 +65,7 @@ DOORS = LOOKS | {
 MAY_CATCH_ALL = {
     "proctor.admission.finish._outcome": "the boundary of the process: the run ends on the record",
     "proctor.rollout.attempt.run_attempt": "the boundary of an attempt: it ends on the record, the run goes on",
+    "proctor.rollout.worker._reply": "the boundary of a study's own function: what it raises is its answer",
     "proctor.sandbox.namespace.launcher.wire._answer": "the boundary of a request: the fault is its answer",
 }
 

@@ -1,4 +1,4 @@
-"""Which of the tasks a study runs: include, ids, where, slice, all of them; pure, and in a stable order."""
+"""Which of the tasks, or rows, a study runs: include, ids, where, slice, all of them; pure, in a stable order."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import difflib
 import fnmatch
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -16,14 +16,31 @@ from proctor.tasks.task import Task
 _SLICE = re.compile(r"(\d*):(\d*)")
 
 
+class Selectable(Protocol):
+    """What can be selected: a task folder, or a question row."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """Its free values."""
+        ...
+
+
+Chosen = TypeVar("Chosen", bound=Selectable)
+
+
 def select(
-    tasks: Iterable[Task],
+    tasks: Iterable[Chosen],
     *,
     include: Sequence[str] = ("*",),
     ids: Sequence[str] | None = None,
     where: Mapping[str, Any] | None = None,
     slice_: str | None = None,
-) -> list[Task]:
+) -> list[Chosen]:
     """The tasks that fit all of it, sorted by name; the slice counts in what the rest leaves.
 
     `include` are shell patterns on names (case counts, `*` matches `/` too), `where` holds metadata values that must be
@@ -33,13 +50,14 @@ def select(
         Refusal: UNKNOWN_NAME (an id that no task has), INVALID_VALUE (a slice that is not `a:b`).
     """
     ordered = sorted(tasks, key=lambda task: task.name)
+    wanted = None if ids is None else frozenset(ids)
     if ids is not None:
-        _known(ids, [task.name for task in ordered])
+        _known(ids, {task.name for task in ordered})
     chosen = [
         task
         for task in ordered
         if any(fnmatch.fnmatchcase(task.name, pattern) for pattern in include)
-        and (ids is None or task.name in ids)
+        and (wanted is None or task.name in wanted)
         and all(_equal(task.metadata.get(key), value) for key, value in (where or {}).items())
     ]
     return chosen if slice_ is None else chosen[_slice(slice_)]
@@ -57,11 +75,11 @@ def duplicates(tasks: Iterable[Task]) -> list[Refusal]:
     ]
 
 
-def _known(ids: Sequence[str], names: list[str]) -> None:
+def _known(ids: Sequence[str], names: Collection[str]) -> None:
     unknown = [wanted for wanted in ids if wanted not in names]
     if not unknown:
         return
-    close = difflib.get_close_matches(unknown[0], names, n=1, cutoff=0.0)
+    close = difflib.get_close_matches(unknown[0], sorted(names), n=1, cutoff=0.0)
     hint = f"; the closest is {close[0]!r}" if close else ""
     raise Refusal(
         Reason.UNKNOWN_NAME,
