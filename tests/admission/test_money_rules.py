@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from money_parts import FREE, MONEY, model, usd, with_amount, with_budget
+from money_parts import BUDGET, FREE, MONEY, model, one_block, usd, with_amount, with_budget
 
 from proctor.admission.facts import Facts, FolderFacts, MoneyFacts, Request
 from proctor.admission.money import key_facts, money_facts
@@ -97,6 +97,16 @@ def test_a_reserve_may_be_all_of_a_cap() -> None:
     )
     assert said(whole) == []
     assert said(with_amount(whole, "caps", "luna", "2.999999999999")) == ["reserves-in-caps"]
+
+
+def test_the_allocation_that_is_said_to_be_needed_is_enough() -> None:
+    (refusal,) = GUARDS.run(Facts(REQUEST, money=one_block(MONEY)))
+    needed = usd("3.01")  # the reserve of 3, and what rounding the cap may take from it
+    assert "to 3.01 or more" in refusal.remedy
+    expected = {"luna": usd("1"), "moon": ZERO}
+    frame = replace(BUDGET, allocation=needed, cap=needed)
+    amounts = size(expected, Work(1, 2, 2), Kept(frame, {}, {}), {})
+    assert said(facts_of(amounts, Work(1, 2, 2))) == []
 
 
 def test_a_factor_is_what_its_text_says() -> None:

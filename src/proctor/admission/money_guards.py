@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from typing import Any
 
 from proctor.admission.facts import Facts, MoneyFacts
 from proctor.admission.money import amounts_of, floor_of_spending, priced
-from proctor.budget.rules import Amounts
+from proctor.budget.rules import Amounts, Share, rounded_up
 from proctor.core.guards import Registry
-from proctor.core.money import ZERO, Usd
+from proctor.core.money import ZERO, Usd, dollars
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 
@@ -140,6 +141,7 @@ def reserves_in_caps(facts: Facts) -> Iterable[Refusal]:
                 _path(money, f"reserves.{name}"),
                 share.reserve,
                 {"to": str(share.cap)},
+                _larger(amounts, share),
             )
 
 
@@ -190,5 +192,21 @@ def _path(money: MoneyFacts, key: str) -> str:
     return f"stages.{money.stage}.{key}"
 
 
-def _off(message: str, path: str, observed: Usd, required: Mapping[str, Any]) -> Refusal:
-    return Refusal(Reason.BUDGET_INCONSISTENT, message, path=path, observed=str(observed), required=dict(required))
+def _off(message: str, path: str, observed: Usd, required: Mapping[str, Any], remedy: str | None = None) -> Refusal:
+    return Refusal(
+        Reason.BUDGET_INCONSISTENT,
+        message,
+        path=path,
+        observed=str(observed),
+        required=dict(required),
+        remedy=remedy,
+    )
+
+
+def _larger(amounts: Amounts, share: Share) -> str | None:
+    """The allocation whose share, however it is rounded, has room for the reserve."""
+    if share.expected == ZERO:
+        return None
+    room = share.reserve.fraction() + amounts.frame.cap_quantum.fraction() / 2
+    needed = rounded_up(room * Fraction(amounts.total.pico, share.expected.pico), Usd(10**10))
+    return f"Raise `allocation` (and `cap`) to {dollars(needed)} or more, and run `proctor plan STUDY --write`."

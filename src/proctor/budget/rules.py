@@ -100,6 +100,12 @@ def rounded(exact: Fraction, quantum: Usd) -> Usd:
     return Usd((2 * units.numerator + units.denominator) // (2 * units.denominator) * step.pico)
 
 
+def rounded_up(exact: Fraction, quantum: Usd) -> Usd:
+    """The smallest multiple of the quantum, which is above zero, that is not below the amount."""
+    units = exact * PICO_PER_USD / quantum.pico
+    return Usd(-(-units.numerator // units.denominator) * quantum.pico)
+
+
 def is_free(prices: Prices) -> bool:
     """Whether nothing that this prices costs anything: no money is at stake then."""
     amounts = [row.usd_per_million for row in prices.rows] + ([prices.per_request] if prices.per_request else [])

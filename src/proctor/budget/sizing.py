@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from proctor.budget.rules import Amounts, Frame, Range, Share, rounded
+from proctor.budget.rules import Amounts, Frame, Range, Share, rounded, rounded_up
 from proctor.core.money import PICO_PER_USD, ZERO, Usd
 from proctor.core.prices import NoPrice, Prices
 from proctor.core.reasons import Reason
@@ -88,12 +88,6 @@ def size(expected: Mapping[str, Usd], work: Work, kept: Kept, exchanges: Mapping
         at_once = sum(max(share.reserve, exchanges.get(name, ZERO)).pico for name, share in shares.items())
         frame = replace(frame, margin=rounded_up(Fraction(work.lanes * at_once, PICO_PER_USD), _CENT))
     return Amounts(frame, shares)
-
-
-def rounded_up(amount: Fraction, quantum: Usd) -> Usd:
-    """The smallest multiple of the quantum that is not below so many dollars."""
-    units = amount * PICO_PER_USD / quantum.pico
-    return Usd(-(-units.numerator // units.denominator) * quantum.pico)
 
 
 def scaled(charged: Usd, done: int, planned: int) -> Usd:
