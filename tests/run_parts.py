@@ -11,6 +11,8 @@ from typing import Any
 from journal_parts import KEY
 from proctor.core.canonical import encode
 from proctor.core.ids import attempt_id, new_run_id, trial_folder
+from proctor.core.prices import PriceRow, Prices
+from proctor.core.usage import Bucket, Usage
 from proctor.evidence.fold import RunState
 from proctor.evidence.journal import Journal
 from proctor.evidence.keys import OperatorKey
@@ -33,6 +35,7 @@ from proctor.study.design import (
     DrawDesign,
     FrozenTask,
     GradingDesign,
+    ModelDesign,
     SandboxDesign,
     StageDesign,
     StudyName,
@@ -40,6 +43,14 @@ from proctor.study.design import (
 
 SECOND = 1_000_000_000
 VERSION = {"available": True, "value": "7", "reason": None}
+
+
+PRICE = Prices("made for the tests", (PriceRow("input", 0, "2.000000000000"), PriceRow("output", 0, "10.000000000000")))
+
+
+def practice(name: str) -> ModelDesign:
+    """A made-up model: two dollars for a million tokens in, ten for a million out."""
+    return ModelDesign(name, "practice", name, "practice", None, None, 1000, 60, None, None, None, PRICE, True)
 
 
 def design(
@@ -56,13 +67,24 @@ def design(
         stage=StageDesign("main", "standard", epochs, 1, None, replacements),
         draw=DrawDesign(7),
         agent=AgentDesign("command", {"command": "true"}, None),
-        models=tuple({"name": name} for name in models),
+        models=tuple(map(practice, models)),
         arms=tuple(ArmDesign(name) for name in arms),
         tasks=tuple(FrozenTask(name, hashlib.sha256(name.encode()).hexdigest(), "harbor", name) for name in tasks),
         sandbox=SandboxDesign("namespace", "none", 1, None, None, None, None, {}),
         grading=GradingDesign("reward >= 1.0", "refuse", None),
         baseline=arms[0],
     )
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One exchange: the bodies of request and response as they are recorded, and the tokens; None: no usage came."""
+
+    request: Mapping[str, Any]
+    response: Mapping[str, Any] | None
+    usage: Mapping[str, int] | None
+    overrun: bool = False
+    error: str | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +100,7 @@ class Try:
     agent_output: bytes = b"working\n"
     test_output: bytes = b"tests done\n"
     left_open: bool = False
+    asks: tuple[Ask, ...] = ()
 
 
 @dataclass
@@ -229,6 +252,8 @@ async def _attempt(
     await add(Kind.ATTEMPT_BOUNDARY, boundary="env-ready")
     started = {"agent": "command", "version": VERSION, "settings": {"command": "true"}, "skills": []}
     await add(Kind.AGENT_STARTED, {"instruction": b"Do the task."}, **started, timeout_sec=60)
+    for index, ask in enumerate(each.asks):
+        await _ask(add, trial, f"{attempt}/{index}", ask)
     (run.path / folder / "agent").mkdir(parents=True)
     (run.path / folder / "agent/stdout.txt").write_bytes(each.agent_output)
     if each.left_open:
@@ -252,6 +277,32 @@ async def _attempt(
     await add(Kind.ATTEMPT_FILES, files=[_file(run.path / folder, "attempt.json", "derived")])
     await add(Kind.ATTEMPT_ENDED, **end)
     return {"graded": graded}
+
+
+async def _ask(add: Any, trial: Trial, exchange: str, ask: Ask) -> None:
+    held = PRICE.worst_case(1000, 1000)
+    named = {"exchange": exchange, "model": trial.model, "route": "POST /chat/completions"}
+    bound = {"request_digest": "0" * 64, "input_bound": 1000, "output_bound": 1000, "held": str(held), "retries": None}
+    await add(Kind.EXCHANGE_ADMITTED, {"request": encode(ask.request)}, **named, **bound)
+    cost = held if ask.usage is None else PRICE.cost(Usage({Bucket(name): n for name, n in ask.usage.items()}))
+    answer = None if ask.response is None else {"response": encode(ask.response)}
+    await add(
+        Kind.EXCHANGE_ENDED,
+        answer,
+        exchange=exchange,
+        outcome="settled",
+        http_status=200 if ask.error is None else 500,
+        error=ask.error,
+        resolved_model=trial.model,
+        finish=None if ask.error else "stop",
+        **({"response": None} if answer is None else {}),
+        usage=ask.usage,
+        charged=str(cost),
+        estimated=ask.usage is None,
+        overrun=ask.overrun,
+        flags=[],
+        timing={"sent": 1000, "first_byte": SECOND, "last_byte": 2 * SECOND},
+    )
 
 
 async def _verify(add: Any, folder: Path, each: Try, ended: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from proctor.core.ids import attempt_id, trial_folder
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.usage import Bucket
 from proctor.evidence.entries import JOURNAL, Entry, damaged
 from proctor.evidence.fold import SUPERSEDED, Cell, RunState
 from proctor.evidence.kinds import FORMAT, Kind
@@ -18,15 +19,20 @@ from proctor.evidence.runfolder import RunFolder
 from proctor.grading.grade import GradeState
 from proctor.grading.summary import Final, PlannedTrial, summarize
 from proctor.report.shapes import check_shape
+from proctor.report.spending import Spent
 from proctor.study import Design, Plan, Trial, plan
 from proctor.study.design import read_design
+
+# the format of a task that is a row of a question set
+QUESTION = "question"
 
 
 @dataclass(slots=True)
 class Tries:
     """What a trial's attempts came to so far; what describes one attempt is of the last one.
 
-    `duration_ns` sums the phases of an attempt, None while it runs or where it ended without a word.
+    `duration_ns` sums the phases of an attempt, None while it runs or where it ended without a word. `spent` is of all
+    attempts together. `rewards` are those that a hypothesis names.
     """
 
     attempts: int = 0
@@ -39,11 +45,17 @@ class Tries:
     duration_ns: int | None = None
     tests: Mapping[str, int] | None = None
     disclosures: int = 0
+    assurance: str | None = None
+    rewards: Mapping[str, float] | None = None
+    spent: Spent | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One planned trial. Without a final its grade is `ungraded` with reason `not_run`, as in grade_summary.json."""
+    """One planned trial. Without a final its grade is `ungraded` with reason `not_run`, as in grade_summary.json.
+
+    `question` says that its task is a row of a question set, `synthetic` that its model is made up.
+    """
 
     trial: Trial
     grade: str
@@ -51,25 +63,37 @@ class Row:
     reward: float | None
     final: bool
     tries: Tries
+    question: bool = False
+    synthetic: bool = False
+    cluster: str | None = None
 
     @property
     def last_attempt(self) -> str | None:
         """Id of the last attempt, None where there is none."""
         return attempt_id(self.trial.id, self.tries.attempts - 1) if self.tries.attempts else None
 
+    @property
+    def folder(self) -> str | None:
+        """The folder of its last attempt; None where there is none, as for every question row."""
+        return None if self.question else self.tries.folder
+
     def as_record(self) -> dict[str, Any]:
-        """Flat, for csv, jsonl and JSON; times in seconds, absence is None."""
+        """Flat, for csv, jsonl and JSON; times in seconds, money and tokens of all attempts, absence is None."""
         trial, tries, tests = self.trial, self.tries, self.tries.tests
-        return {
+        record = {
             "trial": trial.id,
             "task": trial.task,
+            "cluster": self.cluster,
             "model": trial.model,
+            "synthetic": self.synthetic,
             "arm": trial.arm,
             "epoch": trial.epoch,
             "grade": self.grade,
             "reason": self.reason,
             "reward": self.reward,
             "final": self.final,
+            "assurance": tries.assurance,
+            "attempt": self.last_attempt,
             "attempts": tries.attempts,
             "superseded": tries.superseded,
             "replaced": tries.replaced,
@@ -78,8 +102,15 @@ class Row:
             "disclosures": tries.disclosures,
             "tests_passed": None if tests is None else tests["all_pass"],
             "tests_failed": None if tests is None else tests["last_row_fails"],
-            "folder": tries.folder,
+            "folder": self.folder,
         }
+        spent = None if trial.model is None else tries.spent or Spent()
+        record["cost"] = None if spent is None else str(spent.cost)
+        for name in ("exchanges", "estimated", "overruns"):
+            record[name] = None if spent is None else getattr(spent, name)
+        for bucket in Bucket:
+            record[f"tokens_{bucket.value}"] = None if spent is None else spent.tokens.get(bucket.value, 0)
+        return record
 
 
 @dataclass(frozen=True)
@@ -123,19 +154,23 @@ def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], 
     trials = list(drawn.trials())
     state = RunState({trial.id: Cell(trial.model, trial.arm) for trial in trials})
     tries: dict[str, Tries] = {}
+    wanted = {claim.endpoint.partition(":")[2] for claim in design.hypotheses if claim.endpoint.startswith("reward:")}
     for entry in read_entries(run.journal_path, validate=validate):
         kind = _known(entry)
         with understood(f"{JOURNAL}:{entry.seq + 1}"):
             check_shape(kind, entry.body)
         state.apply(kind, entry.body)
         with understood(f"{JOURNAL}:{entry.seq + 1}"):
-            _follow(tries, kind, entry.body)
+            _follow(tries, kind, entry.body, wanted)
             if watch is not None:
                 watch(entry)
     said = (state.admitted or {}).get("design_sha256")
     if said != design.sha256:
         raise damaged("the design is not the one that was admitted", "design.json", design.sha256, said)
-    return Reading(run, design, drawn, state, tuple(_row(trial, state, tries) for trial in trials))
+    questions = frozenset(task.name for task in design.tasks if task.format == QUESTION)
+    made_up = frozenset(design.synthetic)
+    rows = (_row(trial, state, tries, trial.task in questions, trial.model in made_up) for trial in trials)
+    return Reading(run, design, drawn, state, tuple(rows))
 
 
 @contextmanager
@@ -164,7 +199,7 @@ def _known(entry: Entry) -> Kind:
     return entry.kind
 
 
-def _follow(tries: dict[str, Tries], kind: Kind, body: Mapping[str, Any]) -> None:
+def _follow(tries: dict[str, Tries], kind: Kind, body: Mapping[str, Any], wanted: Set[str]) -> None:
     if kind is Kind.ATTEMPT_ADMITTED:
         own_folder = trial_folder(body["task"], body["model"], body["arm"], body["epoch"])
         if body["folder"] != f"trials/{own_folder}/{body['number']}":
@@ -175,11 +210,17 @@ def _follow(tries: dict[str, Tries], kind: Kind, body: Mapping[str, Any]) -> Non
             superseded=before.superseded,
             replaced=before.replaced + (body["replaces"] is not None),
             folder=str(body["folder"]),
+            spent=before.spent,
         )
+    elif kind is Kind.EXCHANGE_ENDED:
+        own = tries[_trial_of(body)]
+        own.spent = own.spent or Spent()
+        own.spent.take(body)
     elif kind is Kind.ATTEMPT_GRADED:
         tests = body["tests"]
         own = tries[_trial_of(body)]
-        own.disclosures = len(body["disclosures"])
+        own.disclosures, own.assurance = len(body["disclosures"]), body["assurance"]
+        own.rewards = {name: body["rewards"][name] for name in wanted & body["rewards"].keys()} or None
         own.tests = None if tests is None else {name: int(tests[name]) for name in ("all_pass", "last_row_fails")}
     elif kind is Kind.ATTEMPT_ENDED:
         own = tries[_trial_of(body)]
@@ -193,12 +234,12 @@ def _trial_of(body: Mapping[str, Any]) -> str:
     return str(body["attempt"]).partition("/")[0]
 
 
-def _row(trial: Trial, state: RunState, tries: Mapping[str, Tries]) -> Row:
+def _row(trial: Trial, state: RunState, tries: Mapping[str, Tries], question: bool, synthetic: bool) -> Row:
     final = state.final(trial.id)
     own = tries.get(trial.id, Tries())
     if final is None:
-        return Row(trial, GradeState.UNGRADED.value, Reason.NOT_RUN.id, None, False, own)
-    return Row(trial, final.grade, final.reason, final.reward, True, own)
+        return Row(trial, GradeState.UNGRADED.value, Reason.NOT_RUN.id, None, False, own, question, synthetic)
+    return Row(trial, final.grade, final.reason, final.reward, True, own, question, synthetic)
 
 
 def _planned(trial: Trial) -> PlannedTrial:

@@ -32,7 +32,26 @@ def check_shape(kind: Kind, body: Mapping[str, Any]) -> None:
                 _are(str, file["path"], file["sha256"])
         case Kind.RUN_DRAINING:
             _are(str, body["cause"])
+        case Kind.EXCHANGE_ADMITTED:
+            _are(str, body["exchange"], body["route"], body["held"])
+            _text_or_none(body["retries"])
+        case Kind.EXCHANGE_ENDED:
+            _are(str, body["exchange"], body["outcome"], body["charged"], *_are(list, body["flags"]))
+            _are(bool, body["estimated"], body["overrun"])
+            _are(int, *(body["usage"] or {}).values(), *body["timing"].values())
+            for name in ("error", "resolved_model", "finish"):
+                _text_or_none(body[name])
+        case Kind.EXCHANGE_REFUSED:
+            _are(str, body["reason"], body["held"], body["message"])
+        case Kind.ANSWER_SCORED:
+            _are(str, body["scorer"], body["detail"])
+        case Kind.CEILING_REACHED:
+            _are(str, body["scope"], body["spent"], body["wanted"], body["limit"])
         case Kind.ATTEMPT_GRADED:
+            _text_or_none(body["assurance"])
+            for reward in body["rewards"].values():
+                if type(reward) is not float:
+                    _are(int, reward)
             if body["tests"] is not None:
                 _are(int, *body["tests"].values())
         case Kind.ATTEMPT_ENDED:

@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from proctor.core.money import PICO_PER_USD, Usd
+
 # C0, DEL and C1 steer terminals; bidi overrides reorder what is read; a lone surrogate cannot be written at all
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _UNSAFE_IN_OUTPUT = re.compile(_UNSAFE.pattern.replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
@@ -157,6 +159,18 @@ def amount(size: int | float) -> str:
             return f"{value:.0f} {unit}" if unit == "bytes" else f"{value:.1f} {unit}"
         value /= 1024
     return f"{value:.1f} TiB"
+
+
+def dollars(amount: Usd) -> str:
+    """Money for people: `$12.35`, and below a dollar four digits that say something: `$0.001234`, `$0.50`."""
+    pico, decimals = abs(amount.pico), 2
+    if 0 < pico < PICO_PER_USD:
+        decimals = max(2, 12 - len(str(pico)) + 4)
+    unit = 10 ** max(0, 12 - decimals)
+    whole, part = divmod((pico + unit // 2) // unit, PICO_PER_USD // unit)
+    shown = f"{part:0{min(12, decimals)}d}"
+    shown = shown[:2] + shown[2:].rstrip("0")
+    return f"{'-' if amount.pico < 0 else ''}${whole:,}.{shown}"
 
 
 def short_path(path: Path) -> str:

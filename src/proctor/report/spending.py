@@ -1,0 +1,175 @@
+"""What was charged: of a trial, and of a run against its caps and its ceiling."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from proctor.core.money import ZERO, Usd
+from proctor.core.usage import INPUTS, Bucket
+from proctor.evidence.fold import RunState
+from proctor.report.text import dollars, safe
+from proctor.study import Design
+
+_INPUT_NAMES = frozenset(bucket.value for bucket in INPUTS)
+
+
+@dataclass(slots=True)
+class Spent:
+    """What exchanges came to: picodollars, tokens by bucket; `estimated` were charged for want of a usage."""
+
+    charged: int = 0
+    exchanges: int = 0
+    estimated: int = 0
+    overruns: int = 0
+    tokens: dict[str, int] = field(default_factory=dict)
+
+    def take(self, body: Mapping[str, Any]) -> None:
+        """Count an exchange by its `exchange.ended`. Raises KeyError, TypeError, Refusal where it is none."""
+        self.charged += Usd.parse(body["charged"]).pico
+        self.exchanges += 1
+        self.estimated += bool(body["estimated"])
+        self.overruns += bool(body["overrun"])
+        for bucket, count in (body["usage"] or {}).items():
+            self.tokens[bucket] = self.tokens.get(bucket, 0) + int(count)
+
+    def add(self, other: Spent) -> None:
+        """Count all of another."""
+        self.charged += other.charged
+        self.exchanges += other.exchanges
+        self.estimated += other.estimated
+        self.overruns += other.overruns
+        for bucket, count in other.tokens.items():
+            self.tokens[bucket] = self.tokens.get(bucket, 0) + count
+
+    @property
+    def cost(self) -> Usd:
+        """What was charged."""
+        return Usd(self.charged)
+
+    @property
+    def tokens_in(self) -> int:
+        """Tokens that went in."""
+        return sum(count for bucket, count in self.tokens.items() if bucket in _INPUT_NAMES)
+
+    @property
+    def tokens_out(self) -> int:
+        """Tokens that came out."""
+        return sum(self.tokens.values()) - self.tokens_in
+
+    def per(self, count: int) -> tuple[Usd, int] | None:
+        """Money and tokens for each of so many, rounded up; None for none."""
+        if count == 0:
+            return None
+        return Usd(-(-self.charged // count)), -(-sum(self.tokens.values()) // count)
+
+    def as_record(self) -> dict[str, Any]:
+        """For JSON; all buckets that are known, and any other that was counted."""
+        buckets = dict.fromkeys((bucket.value for bucket in Bucket), 0) | self.tokens
+        return {
+            "charged": str(self.cost),
+            "exchanges": self.exchanges,
+            "estimated": self.estimated,
+            "overruns": self.overruns,
+            "tokens": buckets,
+        }
+
+
+@dataclass(frozen=True)
+class ModelSpend:
+    """One model's money: charged, held by exchanges in flight, and its cap, None where the run has no budget."""
+
+    model: str
+    charged: Usd
+    held: Usd
+    cap: Usd | None
+
+
+@dataclass(frozen=True)
+class Spend:
+    """A run's money now. `before` was spent before it; `cap` and `ceiling` are None where it has no budget."""
+
+    models: tuple[ModelSpend, ...]
+    before: Usd = ZERO
+    cap: Usd | None = None
+    ceiling: Usd | None = None
+    synthetic: tuple[str, ...] = ()
+
+    @property
+    def charged(self) -> Usd:
+        """What the run's exchanges were charged."""
+        return Usd(sum(each.charged.pico for each in self.models))
+
+    @property
+    def held(self) -> Usd:
+        """What is held for exchanges in flight."""
+        return Usd(sum(each.held.pico for each in self.models))
+
+    def as_record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "before": str(self.before),
+            "charged": str(self.charged),
+            "held": str(self.held),
+            "cap": None if self.cap is None else str(self.cap),
+            "ceiling": None if self.ceiling is None else str(self.ceiling),
+            "synthetic": list(self.synthetic),
+            "models": [
+                {
+                    "model": each.model,
+                    "charged": str(each.charged),
+                    "held": str(each.held),
+                    "cap": None if each.cap is None else str(each.cap),
+                }
+                for each in self.models
+            ],
+        }
+
+    def line(self) -> str:
+        """The whole in a few words, for live progress."""
+        made_up = " SYNTHETIC" if self.synthetic else ""
+        spent = f"{dollars(self.before + self.charged)} spent{made_up}"
+        if self.held.pico:
+            spent += f" + {dollars(self.held)} held"
+        return spent if self.cap is None or self.ceiling is None else f"{spent} of {dollars(self.cap)}"
+
+    def lines(self) -> Iterator[str]:
+        """A line for each model against its cap, and one for all against cap and ceiling."""
+        for each in self.models:
+            made_up = ", SYNTHETIC" if each.model in self.synthetic else ""
+            cap = "" if each.cap is None else f" of its cap {dollars(each.cap)}"
+            held = f", {dollars(each.held)} held" if each.held.pico else ""
+            yield f"{safe(each.model)}: {dollars(each.charged)}{cap}{held}{made_up}"
+        if self.cap is not None and self.ceiling is not None:
+            before = f", {dollars(self.before)} of it before this run" if self.before.pico else ""
+            total = dollars(self.before + self.charged)
+            yield f"all: {total} of the cap {dollars(self.cap)}, hard ceiling {dollars(self.ceiling)}{before}"
+
+
+def spend(design: Design, charged: Mapping[str, Usd], held: Mapping[str, Usd]) -> Spend | None:
+    """The money of a run by model, from what was charged and is held; None where the run has no model."""
+    if not design.models:
+        return None
+    budget = design.budget
+    caps = {} if budget is None else {money.name: Usd.parse(money.cap) for money in budget.models}
+    names = [model.name for model in design.models]
+    models = tuple(ModelSpend(name, charged.get(name, ZERO), held.get(name, ZERO), caps.get(name)) for name in names)
+    if budget is None:
+        return Spend(models, synthetic=design.synthetic)
+    cap = Usd.parse(budget.cap)
+    return Spend(models, Usd.parse(budget.spent_before), cap, cap + Usd.parse(budget.margin), design.synthetic)
+
+
+def spend_of(design: Design, state: RunState) -> Spend | None:
+    """The same from a run's evidence."""
+    held: Counter[str] = Counter()
+    for attempt in state.open.values():
+        for model, pico in attempt.exchanges.values():
+            held[model] += pico
+    return spend(
+        design,
+        {model: Usd(pico) for model, pico in state.charged.items()},
+        {model: Usd(pico) for model, pico in held.items()},
+    )
