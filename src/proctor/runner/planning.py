@@ -155,8 +155,11 @@ def plan_stage(request: Request, assumed: Mapping[str, Usd], pilot: Mapping[str,
     money = None if gathered is None else gathered.facts.money
     in_the_way = tuple(refusal for refusal in verdict.refusals if refusal.guard in _NEEDED)
     stage = request.stage or ""
-    if design is None or money is None or in_the_way:
+    if design is None or in_the_way:
         return StagePlan("", stage, refusals=in_the_way or verdict.refusals)
+    if money is None:
+        whole = Work(len(design.tasks) * design.stage.epochs, len(design.arms), design.stage.lanes)
+        return StagePlan(design.study.name, design.stage.name, work=whole)
     work = Work(money.blocks, money.arms, money.lanes)
     made_up = tuple(model.name for model in money.models if model.synthetic)
     found = StagePlan(
