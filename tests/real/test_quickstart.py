@@ -10,6 +10,7 @@ import pytest
 from real_runs import Proctor, proctor
 
 QUICKSTART = Path(__file__).resolve().parents[2] / "examples/quickstart"
+ARMS = ("no-skill", "with-skill")
 
 __all__ = ["proctor"]
 pytestmark = pytest.mark.real
@@ -19,11 +20,14 @@ def expected() -> dict[tuple[str, str], str]:
     """The table of the quickstart's page: a grade by task and arm."""
     text = (QUICKSTART / "README.md").read_text()
     rows = re.findall(r"^\| ([a-z-]+) \| (pass|fail) \| (pass|fail) \|", text, re.M)
-    return {
-        (f"quickstart/{row[0]}", arm): grade
-        for row in rows
-        for arm, grade in zip(("no-skill", "with-skill"), row[1:], strict=True)
-    }
+    return {(f"quickstart/{row[0]}", arm): grade for row in rows for arm, grade in zip(ARMS, row[1:], strict=True)}
+
+
+def passed() -> dict[str, int]:
+    """How many questions pass in each arm, by the same page."""
+    found = re.search(r"^\| all twenty \| (\d+) pass \| (\d+) pass \|", (QUICKSTART / "README.md").read_text(), re.M)
+    assert found is not None
+    return dict(zip(ARMS, map(int, found.groups()), strict=True))
 
 
 def test_grades_are_those_of_the_page_and_verify(proctor: Proctor, tmp_path: Path) -> None:
@@ -34,7 +38,11 @@ def test_grades_are_those_of_the_page_and_verify(proctor: Proctor, tmp_path: Pat
     grades = [((row["task"], row["arm"]), row["grade"]) for row in map(json.loads, rows.splitlines())]
     wanted = expected()
     assert len(wanted) == 10
-    assert sorted(grades) == sorted(list(wanted.items()) * 2)
+    assert sorted(each for each in grades if each[0] in wanted) == sorted(wanted.items())
+    questions = [(arm, grade) for (task, arm), grade in grades if (task, arm) not in wanted]
+    assert len(questions) == 40
+    assert {arm: questions.count((arm, "pass")) for arm in ARMS} == passed()
+    assert {grade for _, grade in questions} == {"pass", "fail"}
     proctor.check(run)
 
 
