@@ -119,13 +119,12 @@ def check_calls(expected: dict[str, Any], reply: Reply) -> None:
         assert reply.finish is Finish.TOOLS
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize(
+    "folder", [f for f in FOLDERS if (f / "request.json").exists()], ids=lambda folder: folder.name
+)
 def test_a_recorded_request_reads_back_and_has_a_digest(folder: Path) -> None:
-    request = folder / "request.json"
-    if not request.exists():
-        pytest.skip("the source of this case has no request")
     wire = WIRES[json.loads((folder / "expected.json").read_text())["api"]]
-    body = request.read_bytes()
+    body = (folder / "request.json").read_bytes()
     value = json.loads(body)
     assert wire.conversation(body)
     assert wire.digest(body) == wire.digest(json.dumps(value, indent=1).encode())

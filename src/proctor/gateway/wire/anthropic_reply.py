@@ -182,6 +182,7 @@ class _UsageSaid:
         self._notes = notes
         self._last = Counts(notes)
         self._iterations: list[Any] = []
+        self._models: set[str] = set()
 
     def take(self, value: Any) -> None:
         """A usage as it stands in a message or in an event."""
@@ -206,6 +207,10 @@ class _UsageSaid:
         if summed is None:
             return None
         flags: list[Flag] = [] if self._iterations else last.flags
+        if self._iterations and any(summed[name] < last[name] for name in _NAMES):
+            flags.append(Flag.TOTAL_DIFFERS)
+        if len(self._models) > 1:
+            flags.append(Flag.SEVERAL_MODELS)
         if last["searches"]:
             flags.append(Flag.UNPRICED_UNITS)
 
@@ -229,7 +234,6 @@ class _UsageSaid:
 
     def _sum(self) -> dict[str, int] | None:
         total: dict[str, int] = {}
-        models: set[str] = set()
         for iteration in self._iterations:
             one = Counts(self._notes)
             given = one.part(iteration)
@@ -237,11 +241,9 @@ class _UsageSaid:
             if not one.usable:
                 self._notes.add(Flag.USAGE_INVALID)
                 return None
-            models.add(self._notes.text(given.get("model")))
+            self._models.add(self._notes.text(given.get("model")))
             for name in _NAMES:
                 total[name] = total.get(name, 0) + one[name]
-        if len(models) > 1:
-            self._notes.add(Flag.SEVERAL_MODELS)
         return total
 
 

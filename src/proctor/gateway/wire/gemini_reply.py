@@ -157,7 +157,8 @@ class GeminiAssembly:
         self._counts.say("audio_out", self._audio(given.get("candidatesTokensDetails")))
 
     def _audio(self, details: Any) -> Any:
-        for detail in self.notes.items(details):
+        for each in details if isinstance(details, list) else [details]:
+            detail = self._counts.part(each)
             if detail.get("modality") == "AUDIO":
                 return detail.get("tokenCount")
         return None
