@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from loop_parts import HostWorld, Script, call, says, shell
 
 from proctor.agents.base import Answered, RowTurn, SkillPack, Turn, make_agent
-from proctor.agents.shell import SHOWN_BYTES
+from proctor.agents.shell import COMMAND_BYTES, SHOWN_BYTES
 from proctor.agents.toolloop import SKILL_BYTES, Toolloop
 from proctor.core.models import Answer, Message, Role, ToolCall, ToolSpec
 from proctor.core.reasons import Reason
@@ -79,6 +79,11 @@ async def test_what_is_said_and_done_can_be_read_along(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "agent").iterdir()] == ["toolloop.txt"]
 
 
+async def test_the_longest_command_that_linux_takes_is_run(tmp_path: Path) -> None:
+    _, model = await act(tmp_path, says("", shell("echo ran #".ljust(COMMAND_BYTES, "x"))), DONE)
+    assert model.results() == ["exit code 0\nran\n"]
+
+
 async def test_several_calls_of_one_answer_are_made_in_order(tmp_path: Path) -> None:
     ended, model = await act(tmp_path, says("", *(shell(f"echo {n} >> all; cat all", n) for n in range(3))), DONE)
     assert ended.exit_code == 0
@@ -97,8 +102,9 @@ async def test_several_calls_of_one_answer_are_made_in_order(tmp_path: Path) -> 
         (call("shell", '{"command": " "}'), '{"command": "…"}'),
         (call("shell", '{"command": "echo \\u0000"}'), "NUL"),
         (call("shell", '{"command": "echo \\ud800"}'), "surrogate"),
+        (shell("#" * (COMMAND_BYTES + 1)), f"at most {COMMAND_BYTES} bytes"),
     ],
-    ids=lambda value: value.raw if isinstance(value, ToolCall) else "",
+    ids=lambda value: value.raw[:40] if isinstance(value, ToolCall) else "",
 )
 async def test_a_call_that_cannot_be_made_is_answered(tmp_path: Path, bad: ToolCall, told: str) -> None:
     world = HostWorld()

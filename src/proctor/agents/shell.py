@@ -24,6 +24,8 @@ SPEC = ToolSpec(
 _RUN = 'if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; else exec sh -c "$1"; fi'
 # What a model is shown of one command: enough for a test report, and no step fills a context by itself.
 SHOWN_BYTES = 16_384
+# Linux takes no longer argument, its end included.
+COMMAND_BYTES = 32 * 4096 - 1
 
 
 class Shell:
@@ -47,8 +49,9 @@ class Shell:
         command = (call.arguments or {}).get("command")
         if not isinstance(command, str) or not command.strip():
             return 'not run: the arguments must be {"command": "…"}, with a command that is not empty'
-        if not _is_passable(command):
-            return "not run: a command cannot hold NUL characters or half a surrogate pair"
+        why_not = _why_not(command)
+        if why_not is not None:
+            return f"not run: {why_not}"
         left = max(0.0, self._deadline - asyncio.get_running_loop().time())
         limit = min(self._timeout_sec, left)
         turn = self._turn
@@ -69,11 +72,16 @@ class Shell:
         self._output.unlink(missing_ok=True)
 
 
-def _is_passable(command: str) -> bool:
+def _why_not(command: str) -> str | None:
     try:
-        return b"\0" not in command.encode()
+        data = command.encode()
     except UnicodeEncodeError:
-        return False
+        return "a command cannot hold half a surrogate pair"
+    if b"\0" in data:
+        return "a command cannot hold NUL characters"
+    if len(data) > COMMAND_BYTES:
+        return f"a command has at most {COMMAND_BYTES} bytes, and this one {len(data)}; write long files in parts"
+    return None
 
 
 def _how(ended: Ended, limit_sec: float) -> str:
