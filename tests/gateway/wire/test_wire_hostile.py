@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from wire_parts import STREAMS, WHOLE, model, read, sse
 
 from proctor.core.models import Message, Role
-from proctor.gateway.wire.base import Reply
+from proctor.gateway.wire.base import Flag, Reply
 from proctor.gateway.wire.formats import WIRES
+from proctor.gateway.wire.reading import MAX_VALUES
 
 APIS = sorted(WHOLE)
 ODD = st.sampled_from(
@@ -119,3 +120,11 @@ def test_bytes_changed_cut_and_joined_anywhere(api: str, data: st.DataObject) ->
 def test_depth_costs_nothing_and_breaks_nothing(api: str, body: bytes) -> None:
     for framed in (body, b"data: " + body + b"\n\n"):
         assert not read(api, framed, stream=True).whole
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("many", [b"{},", b"[],", b"1,"])
+def test_values_without_number_are_not_read(api: str, many: bytes) -> None:
+    body = b'{"choices":[' + many * MAX_VALUES + b"1]}"
+    for framed in (body, b"data: " + body + b"\n\n"):
+        assert Flag.UNREADABLE in read(api, framed, stream=True).flags

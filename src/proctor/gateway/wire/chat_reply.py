@@ -167,6 +167,8 @@ class ChatAssembly:
         return Finish.TOOLS if has_calls and finish is Finish.STOP else finish
 
     def _take_usage(self, value: Any) -> None:
+        if value is None:
+            return
         given = self._counts.part(value)
         for name in ("prompt_tokens", "completion_tokens", "total_tokens"):
             self._counts.say(name, given.get(name))

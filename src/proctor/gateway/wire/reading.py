@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from proctor.core import strictjson
+from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.gateway.wire.base import Flag, Reply
 from proctor.gateway.wire.notes import Notes
 from proctor.gateway.wire.sse import Event, EventParser
 
 MAX_REPLY_BYTES = 64 * 2**20
+# Empty objects take twenty times their bytes in memory; no answer has nearly as many values as this.
+MAX_VALUES = 10**6
 
 _DONE = b"[DONE]"
 _BLANK = b" \t\r\n"
@@ -96,7 +99,7 @@ class BodyReader:
             self._done = True
             return
         try:
-            value = strictjson.loads(event.data, max_bytes=MAX_REPLY_BYTES)
+            value = _value(event.data)
         except Refusal:
             self._assembly.notes.add(unread)
             return
@@ -116,7 +119,7 @@ class BodyReader:
         body = b"".join(self._head)
         self._head.clear()
         try:
-            value = strictjson.loads(body, max_bytes=MAX_REPLY_BYTES)
+            value = _value(body)
         except Refusal:
             self._assembly.notes.add(Flag.UNREADABLE)
             return
@@ -128,3 +131,9 @@ class BodyReader:
                 self._assembly.notes.add(Flag.MALFORMED)
         if not self._assembly.ended and isinstance(value, list):
             self._assembly.notes.add(Flag.TRUNCATED)
+
+
+def _value(data: bytes) -> Any:
+    if sum(map(data.count, (b"{", b"[", b","))) > MAX_VALUES:
+        raise Refusal(Reason.JSON_INVALID, "JSON has too many values", required={"values": MAX_VALUES})
+    return strictjson.loads(data, max_bytes=MAX_REPLY_BYTES)
