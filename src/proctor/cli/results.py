@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -18,9 +18,17 @@ if TYPE_CHECKING:
 @run_argument
 @click.option("--csv", "form", flag_value="csv", help="One row a planned trial, comma-separated, with a header.")
 @click.option("--jsonl", "form", flag_value="jsonl", help="One JSON object a planned trial.")
+@click.option("--parquet", "form", flag_value="parquet", help="One row a planned trial, into the file that -o names.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the rows there instead of to standard output; what stands there is replaced.",
+)
 @json_option
-def results(run: Path, form: str | None, as_json: bool) -> None:
-    """Print grades of RUN by arm, with what is ungraded and the bounds; or its trials as rows.
+def results(run: Path, form: str | None, output: Path | None, as_json: bool) -> None:
+    """Print what RUN came to: grades by arm, comparisons, costs; or its trials as rows.
 
     Everything is made anew from the journal; summary.json is not read.
     """
@@ -28,12 +36,14 @@ def results(run: Path, form: str | None, as_json: bool) -> None:
     from proctor.report.summary import fingerprint, next_steps, results_lines
 
     if form is not None and as_json:
-        raise click.UsageError("--json goes without --csv and --jsonl")
+        raise click.UsageError("--json goes without --csv, --jsonl and --parquet")
+    if output is not None and form is None:
+        raise click.UsageError("-o is for rows: name --csv, --jsonl or --parquet")
+    if form == "parquet" and output is None:
+        raise click.UsageError("--parquet needs a file: name it with -o")
     reading = read_run(opened(run))
-    if form == "csv":
-        _csv(reading)
-    elif form == "jsonl":
-        _jsonl(reading)
+    if form is not None:
+        _rows(reading, form, output)
     elif as_json:
         print_json(_record(reading))
     else:
@@ -45,43 +55,54 @@ def results(run: Path, form: str | None, as_json: bool) -> None:
             click.echo(line)
 
 
-def _csv(reading: Reading) -> None:
-    import csv
+def _rows(reading: Reading, form: str, output: Path | None) -> None:
     import sys
 
-    writer: csv.DictWriter[str] | None = None
-    for row in reading.rows:
-        record = row.as_record()
-        if writer is None:
-            writer = csv.DictWriter(sys.stdout, list(record), lineterminator="\n")
-            writer.writeheader()
-        writer.writerow({name: _csv_cell(value) for name, value in record.items()})
+    if output is None:
+        _text(reading, form, sys.stdout)
+        return
+    import io
+
+    from proctor.report.output import replaced
+    from proctor.report.rows import write_parquet
+
+    with replaced(output) as file:
+        if form == "parquet":
+            write_parquet(reading, file)
+            return
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        _text(reading, form, text)
+        text.flush()
+        text.detach()
 
 
-def _csv_cell(value: Any) -> Any:
-    """As in JSON, but that what is absent is empty."""
-    return ("true" if value else "false") if isinstance(value, bool) else value
+def _text(reading: Reading, form: str, out: TextIO) -> None:
+    from proctor.report.rows import write_csv, write_jsonl
 
-
-def _jsonl(reading: Reading) -> None:
-    import json
-    import sys
-
-    for row in reading.rows:
-        sys.stdout.write(json.dumps(row.as_record(), ensure_ascii=False) + "\n")
+    if form == "csv":
+        write_csv(reading, out)
+    else:
+        write_jsonl(reading, out)
 
 
 def _record(reading: Reading) -> dict[str, Any]:
+    from proctor.report.cells import cells
     from proctor.report.claims import claims_record
+    from proctor.report.comparing import comparisons
     from proctor.report.paired import paired_counts
+    from proctor.report.rows import records
+    from proctor.report.spending import spend_of
 
+    compared, money = comparisons(reading), spend_of(reading.design, reading.state)
     return {
         "study": reading.design.study.name,
         "stage": reading.design.stage.name,
         "design_sha256": reading.design.sha256,
         "run_id": (reading.state.admitted or {}).get("run_id"),
         "complete": reading.complete,
+        "synthetic": list(reading.design.synthetic),
         "grades": reading.grades(),
+        "cells": [each.as_record() for each in cells(reading)],
         "attempts": [
             {
                 "model": cell.model,
@@ -93,7 +114,10 @@ def _record(reading: Reading) -> dict[str, Any]:
             for cell, counts in reading.state.counts.items()
             if cell is not None
         ],
-        "hypotheses": claims_record(reading.design),
+        "spend": None if money is None else money.as_record(),
+        "ceiling_reached": reading.state.reached,
+        "hypotheses": claims_record(reading.design, compared),
+        "comparisons": [each.as_record() for each in compared],
         "paired": [pairs.as_record() for pairs in paired_counts(reading.design, reading.rows)],
-        "trials": [row.as_record() for row in reading.rows],
+        "trials": list(records(reading)),
     }

@@ -12,17 +12,18 @@ from proctor.cli.opened import one_trial, opened
 
 if TYPE_CHECKING:
     from proctor.evidence.runfolder import RunFolder
-    from proctor.report.reading import Row
+    from proctor.report.reading import Reading, Row
     from proctor.report.trial import AttemptTold
 
 
 @click.command(short_help="Show a run, or one of its trials")
 @run_argument
 @click.argument("trial", required=False)
+@click.option("--full", is_flag=True, help="Show the whole conversation of TRIAL, however long.")
 @click.option("--rebuild", is_flag=True, help="Make the derived files anew; exit status 1 where a copy differed.")
 @json_option
-def show(run: Path, trial: str | None, rebuild: bool, as_json: bool) -> int:
-    """Show RUN, or one TRIAL of it: every attempt with its agent, worlds, grade, tests and files.
+def show(run: Path, trial: str | None, full: bool, rebuild: bool, as_json: bool) -> int:
+    """Show RUN, or one TRIAL of it: every attempt with its agent, worlds, grade, tests, files and conversation.
 
     TRIAL is an id or the beginning of one, the name of a trial's folder, or task/arm/epoch.
     """
@@ -34,7 +35,7 @@ def show(run: Path, trial: str | None, rebuild: bool, as_json: bool) -> int:
     if trial is None:
         _show_run(run, folder, as_json)
     else:
-        _show_trial(folder, trial, as_json)
+        _show_trial(folder, trial, full, as_json)
     return 0
 
 
@@ -51,21 +52,23 @@ def _show_run(path: Path, folder: RunFolder, as_json: bool) -> None:
         click.echo(line)
 
 
-def _show_trial(folder: RunFolder, text: str, as_json: bool) -> None:
+def _show_trial(folder: RunFolder, text: str, full: bool, as_json: bool) -> None:
     from proctor.report.reading import read_run
     from proctor.report.testfile import tests_of
     from proctor.report.trial import AttemptsOf
 
-    row = one_trial(read_run(folder), text)
+    reading = read_run(folder)
+    row = one_trial(reading, text)
     collected = AttemptsOf(row.trial.id)
     for entry in _entries(folder):
         collected.take(entry)
     attempts = list(collected.found.values())
     tests = [tests_of(folder, told.folder) for told in attempts]
     if as_json:
-        print_json({**row.as_record(), "tries": [_record(*each) for each in zip(attempts, tests, strict=True)]})
+        tries = [_record(reading, row, *each) for each in zip(attempts, tests, strict=True)]
+        print_json({**row.as_record(), "tries": tries})
         return
-    _print_trial(folder, row, attempts, tests)
+    _print_trial(reading, row, attempts, tests, full)
 
 
 def _entries(folder: RunFolder) -> Any:
@@ -74,7 +77,13 @@ def _entries(folder: RunFolder) -> Any:
     return read_entries(folder.journal_path, validate=False)
 
 
-def _record(told: AttemptTold, tests: Any) -> dict[str, Any]:
+def _record(reading: Reading, row: Row, told: AttemptTold, tests: Any) -> dict[str, Any]:
+    from proctor.report.answer import answer_record
+    from proctor.report.conversation import turns
+    from proctor.report.reading import understood
+
+    with understood(told.attempt):
+        exchanges = turns(reading.run, reading.design, row.trial.arm, told)
     return {
         "attempt": told.attempt,
         "since": told.since,
@@ -82,25 +91,37 @@ def _record(told: AttemptTold, tests: Any) -> dict[str, Any]:
         "entries": {kind.id: bodies for kind, bodies in told.said.items()},
         "files": told.files(),
         "tests": tests,
+        "conversation": [turn.as_record() for turn in exchanges],
+        **answer_record(reading.run, told),
     }
 
 
-def _print_trial(folder: RunFolder, row: Row, attempts: list[AttemptTold], tests: list[Any]) -> None:
+def _print_trial(reading: Reading, row: Row, attempts: list[AttemptTold], tests: list[Any], full: bool) -> None:
+    from proctor.report.answer import answer_lines
     from proctor.report.attempt import attempt_lines
+    from proctor.report.conversation import turn_lines, turns
     from proctor.report.reading import understood
-    from proctor.report.text import safe, short_path
+    from proctor.report.text import dollars, safe, short_path
     from proctor.report.trial import label
 
     grade = f"{row.grade}{f' ({row.reason})' if row.reason else ''}"
-    click.secho(f"{safe(label(row))}: {grade}", bold=True)
+    click.secho(f"{safe(label(row))}: {grade}" + (" SYNTHETIC" if row.synthetic else ""), bold=True)
     click.echo(f"trial      {row.trial.id}")
-    click.echo(f"run        {safe(short_path(folder.path))}")
+    click.echo(f"run        {safe(short_path(reading.run.path))}")
     click.echo(f"tries      {row.tries.attempts}")
+    spent = row.tries.spent
+    if spent is not None:
+        tokens = f"{spent.tokens_in:,} tokens in, {spent.tokens_out:,} out"
+        made_up = ", SYNTHETIC" if row.synthetic else ""
+        click.echo(f"cost       {dollars(spent.cost)} in {spent.exchanges} exchanges, {tokens}{made_up}")
     for told, each in zip(attempts, tests, strict=True):
         click.echo("")
         click.secho(f"attempt {told.attempt.partition('/')[2]}", bold=True)
         with understood(told.attempt):
-            lines = attempt_lines(told, each)
+            exchanges = turns(reading.run, reading.design, row.trial.arm, told)
+            lines = attempt_lines(told, each, question=row.question)
+            lines += turn_lines(exchanges, synthetic=row.synthetic, full=full)
+            lines += answer_lines(reading.run, told, prompt=row.question and not exchanges, full=full)
         for line in lines:
             click.echo(line)
 

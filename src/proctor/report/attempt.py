@@ -12,9 +12,9 @@ from proctor.report.trial import AttemptTold
 _BYTES = frozenset({"memory", "storage", "tmp"})
 
 
-def attempt_lines(told: AttemptTold, tests: Mapping[str, Any] | None) -> list[str]:
-    """Everything about an attempt; `tests` is its tests.json, where there is one."""
-    lines = [line for name, text in _facts(told) for line in field(name, text)]
+def attempt_lines(told: AttemptTold, tests: Mapping[str, Any] | None, *, question: bool = False) -> list[str]:
+    """Everything about an attempt but its conversation; `tests` is its tests.json, where there is one."""
+    lines = [line for name, text in _facts(told, question) for line in field(name, text)]
     lines += _world_facts(_worlds(told))
     limits = [[body["role"], *_limit(limit)] for body in _worlds(told) for limit in body["limits"]]
     if limits:
@@ -27,7 +27,7 @@ def attempt_lines(told: AttemptTold, tests: Mapping[str, Any] | None) -> list[st
     return lines
 
 
-def _facts(told: AttemptTold) -> Iterator[tuple[str, str]]:
+def _facts(told: AttemptTold, question: bool) -> Iterator[tuple[str, str]]:
     admitted, ended = told.last(Kind.ATTEMPT_ADMITTED), told.last(Kind.ATTEMPT_ENDED)
     if ended is None:
         yield "outcome", "in flight, or its process died"
@@ -39,7 +39,8 @@ def _facts(told: AttemptTold) -> Iterator[tuple[str, str]]:
             yield "supersedes", f"{safe(admitted['supersedes'])}, which was interrupted or lost"
         if admitted["replaces"]:
             yield "replaces", f"{safe(admitted['replaces'])}, which infrastructure ended"
-        yield "folder", safe(admitted["folder"])
+        if not question:
+            yield "folder", safe(admitted["folder"])
     yield "clock", f"{moment(told.since)} to {moment(told.until)}"
     if ended is not None and ended["timing"]:
         phases = sorted(ended["timing"].items(), key=lambda item: _PHASES.get(item[0], len(_PHASES)))
@@ -63,6 +64,8 @@ def _agent(told: AttemptTold) -> Iterator[tuple[str, str]]:
 
 def _verifier(told: AttemptTold) -> Iterator[tuple[str, str]]:
     ended, graded = told.last(Kind.VERIFIER_ENDED), told.last(Kind.ATTEMPT_GRADED)
+    for refused in told.said.get(Kind.EXCHANGE_REFUSED, ()):
+        yield "refused", safe(f"{refused['reason']}: {refused['message']}")
     if ended is not None:
         yield (
             "verifier",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from dataclasses import field as dataclass_field
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,12 @@ from typing import Any
 from proctor.core.reasons import Reason
 from proctor.evidence.entries import Entry
 from proctor.evidence.kinds import Kind
-from proctor.report.claims import claims_lines, claims_record
+from proctor.report.claims import claims_lines
+from proctor.report.costs import synthetic_lines
 from proctor.report.reading import Reading, Row
+from proctor.report.spending import spend_of
 from proctor.report.summary import ending, fingerprint
-from proctor.report.text import count, field, moment, safe, seconds, short_path, table
+from proctor.report.text import count, dollars, field, moment, safe, seconds, short_path, table
 
 
 @dataclass
@@ -52,6 +54,7 @@ def invocations(reading: Reading) -> list[dict[str, Any]]:
 
 def overview_record(reading: Reading, openings: Openings) -> dict[str, Any]:
     """For JSON."""
+    money = spend_of(reading.design, reading.state)
     return {
         "study": reading.design.study.name,
         "stage": reading.design.stage.name,
@@ -59,7 +62,9 @@ def overview_record(reading: Reading, openings: Openings) -> dict[str, Any]:
         "design_sha256": reading.design.sha256,
         "key": (reading.state.admitted or {}).get("key"),
         "complete": reading.complete,
-        "hypotheses": claims_record(reading.design),
+        "hypotheses": [asdict(claim) for claim in reading.design.hypotheses],
+        "synthetic": list(reading.design.synthetic),
+        "spend": None if money is None else money.as_record(),
         "totals": reading.state.totals(len(reading.rows)),
         "journal_entries": reading.state.entries,
         "openings": openings.found,
@@ -73,22 +78,38 @@ def overview_lines(path: Path, reading: Reading, openings: Openings) -> list[str
     state, design = reading.state, reading.design
     totals = state.totals(len(reading.rows))
     counts = " · ".join(f"{totals[grade]} {grade}" for grade in ("pass", "fail", "ungraded"))
-    claims = claims_lines(design)
+    claims, money = claims_lines(design), spend_of(design, state)
+    lines = list(money.lines()) if money else []
+    spent = [line for number, each in enumerate(lines) for line in field("" if number else "spent", each)]
+    modelled = money is not None
     return [
+        *synthetic_lines(design),
         *field("study", f"{safe(design.study.name)} · {safe(design.stage.name)}"),
         *field("run", f"{(state.admitted or {}).get('run_id')} in {safe(short_path(path))}"),
         *field("design", f"sha256:{design.sha256}"),
         *field("key", str(fingerprint(reading))),
         *field("journal", count(state.entries, "entry", "entries")),
         *field("trials", f"{totals['finals']}/{totals['trials']} · {counts}"),
+        *spent,
         *(["", *claims] if claims else []),
         "",
         *_openings(openings),
         *_invocations(reading),
         "",
         *table(
-            ["grade", "task", *(["model"] if design.models else []), "arm", "epoch", "tries", "time", "why", "trial"],
-            [_trial(row, modelled=bool(design.models)) for row in reading.rows],
+            [
+                "grade",
+                "task",
+                *(["model"] if modelled else []),
+                "arm",
+                "epoch",
+                "tries",
+                "time",
+                *(["cost", "tokens"] if modelled else []),
+                "why",
+                "trial",
+            ],
+            [_trial(row, modelled=modelled) for row in reading.rows],
         ),
     ]
 
@@ -123,5 +144,8 @@ def _trial(row: Row, *, modelled: bool) -> list[Any]:
     if row.final and row.reason is not None and row.reason != why:
         why = row.reason if why is None else f"{row.reason} ({why})"
     trial = row.trial
+    spent = row.tries.spent
+    costs = [None, None] if spent is None else [dollars(spent.cost), f"{sum(spent.tokens.values()):,}"]
     cells = [grade, trial.task, *([trial.model] if modelled else []), trial.arm, trial.epoch]
-    return [*cells, row.tries.attempts, seconds(row.tries.duration_ns), why, trial.id]
+    cells += [row.tries.attempts, seconds(row.tries.duration_ns), *(costs if modelled else [])]
+    return [*cells, why, trial.id]

@@ -46,11 +46,12 @@ def paired_counts(design: Design, rows: Sequence[Row]) -> list[Pairs]:
     return [
         _count(model, first, second, design.stage.epochs, tasks, grades)
         for model in design.model_names
-        for first, second in dict.fromkeys(_compared(design))
+        for first, second in dict.fromkeys(compared_arms(design))
     ]
 
 
-def _compared(design: Design) -> Iterator[tuple[str, str]]:
+def compared_arms(design: Design) -> Iterator[tuple[str, str]]:
+    """Each pair of the hypotheses that can be compared; without any, each other arm against the baseline."""
     arms = [arm.name for arm in design.arms]
     yield from (claim.compare for claim in design.hypotheses if set(claim.compare) <= set(arms))
     if not design.hypotheses:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from proctor.analysis.interval import Interval
 from proctor.core.exits import Exit
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence.runfolder import RunFolder
-from proctor.report.claims import claims_lines
+from proctor.report.cells import CellResult, cells
+from proctor.report.compared import comparison_lines
+from proctor.report.comparing import comparisons
+from proctor.report.costs import cost_lines, synthetic_lines
 from proctor.report.endings import endings_lines
 from proctor.report.paired import Pairs, paired_counts
 from proctor.report.reading import Reading, read_run
+from proctor.report.spending import spend_of
 from proctor.report.text import command, count, safe, short_path, table
 from proctor.report.trial import short_id
 
@@ -81,15 +87,19 @@ def fingerprint(reading: Reading) -> str | None:
 
 
 def results_lines(reading: Reading) -> list[str]:
-    """The tables of a run's results."""
-    summary = reading.grades()
-    lines = ["", *_grades_table(summary["groups"]), *_ungraded(summary["groups"])]
+    """The tables of a run's results; the first line is empty."""
+    summary, results = reading.grades(), cells(reading)
+    compared = comparisons(reading)
+    lines = ["", *synthetic_lines(reading.design), *_grades_table(summary["groups"], results)]
+    lines += _ungraded(summary["groups"])
+    lines += _repeats(results)
     lines += endings_lines(reading)
     lines += _disclosed(reading)
     if len(reading.design.arms) > 1:
         lines += _pairs(paired_counts(reading.design, reading.rows))
-    claims = claims_lines(reading.design)
-    return [*lines, "", *claims] if claims else lines
+    lines += comparison_lines(compared)
+    lines += cost_lines(results, reading, spend_of(reading.design, reading.state))
+    return lines
 
 
 def _disclosed(reading: Reading) -> list[str]:
@@ -101,18 +111,20 @@ def _disclosed(reading: Reading) -> list[str]:
     return ["", f"disclosed  {count(len(rows), 'grade')} with something to know beside it, such as {safe(show)}"]
 
 
-def _grades_table(groups: list[dict[str, Any]]) -> list[str]:
+def _grades_table(groups: list[dict[str, Any]], results: Sequence[CellResult]) -> list[str]:
+    intervals = {(each.model, each.arm): each.interval for each in results}
     partial = any(_is_partial(group) for group in groups)
     modelled = any(group["model"] is not None for group in groups)
     head = [*(["model"] if modelled else []), "arm", "planned", "pass", "fail", "ungraded"]
     first_number = len(head) - 4
-    head += ["pass / planned", "graded only", "bounds", *(["mean reward"] if partial else [])]
+    head += ["pass / planned", "95 % interval", "graded only", "bounds", *(["mean reward"] if partial else [])]
     rows = []
     for group in groups:
         graded, bounds = group["graded_only"], group["bounds"]
         star = "" if graded["comparable"] else " *"
         row = [*([group["model"]] if modelled else []), group["arm"], group["planned"]]
-        row += [group["pass"], group["fail"], group["ungraded"], _rate(group["headline"]), _rate(graded) + star]
+        row += [group["pass"], group["fail"], group["ungraded"], _rate(group["headline"])]
+        row += [_interval(intervals[group["model"], group["arm"]]), _rate(graded) + star]
         row.append(f"[{_fraction(bounds['low'])}, {_fraction(bounds['high'])}]")
         if partial:
             mean = group["mean_reward"]
@@ -134,6 +146,24 @@ def _rate(rate: dict[str, Any]) -> str:
     if not rate["den"]:
         return _fraction(rate)
     return f"{_fraction(rate)} = {100 * rate['num'] / rate['den']:.1f} %"
+
+
+def _interval(found: Interval | None) -> str | None:
+    return None if found is None else f"[{100 * found.low:.1f}, {100 * found.high:.1f}] %"
+
+
+def _repeats(results: Sequence[CellResult]) -> list[str]:
+    """pass@k and pass^k, where tasks were tried more than once."""
+    rows = []
+    for each in results:
+        found = each.repeats
+        if found is not None:
+            rates = [
+                None if rate is None else f"{float(100 * rate):.1f} %" for rate in (found.any_passes, found.all_pass)
+            ]
+            rows.append([_cell_name(each.model, each.arm), found.k, *rates, f"{found.tasks}/{found.planned}"])
+    head = ["repeats", "k", "pass@k: any of k", "pass^k: all of k", "tasks with k graded"]
+    return ["", *table(head, rows, right=[1])] if rows else []
 
 
 def _fraction(rate: dict[str, Any]) -> str:

@@ -1,0 +1,108 @@
+"""Each arm with each model: its pass rate with an interval, what repeats say, and what a solved trial cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from proctor.analysis.interval import Interval
+from proctor.analysis.paired import Repeated, estimate
+from proctor.analysis.rates import Repeats, clopper_pearson, repeats, wilson
+from proctor.report.comparing import repeated
+from proctor.report.reading import Reading, Row
+from proctor.report.spending import Spent
+
+_NOTHING = Spent()
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """One arm with one model. `spent` is of all its attempts, None where there is no model.
+
+    `interval` is of the headline, pass / planned: Wilson's for one independent trial a task (`single`), else over the
+    tasks' own rates. `repeats` is None with one epoch.
+    """
+
+    model: str | None
+    synthetic: bool
+    arm: str
+    planned: int
+    passed: int
+    single: bool
+    interval: Interval | None
+    repeats: Repeats | None
+    spent: Spent | None
+
+    @property
+    def exact(self) -> Interval | None:
+        """Clopper-Pearson's interval of the headline, None where trials are not independent."""
+        return clopper_pearson(self.passed, self.planned) if self.single else None
+
+    def as_record(self) -> dict[str, Any]:
+        """For JSON; `per_solved` is for each trial that passed, rounded up, null where none did."""
+        found, exact = self.repeats, self.exact
+        each = None if self.spent is None else self.spent.per(self.passed)
+        return {
+            "model": self.model,
+            "synthetic": self.synthetic,
+            "arm": self.arm,
+            "interval": None if self.interval is None else self.interval.as_record(),
+            "exact_interval": None if exact is None else exact.as_record(),
+            "repeats": None
+            if found is None
+            else {
+                "k": found.k,
+                "tasks": found.tasks,
+                "planned": found.planned,
+                "pass_at_k": None if found.any_passes is None else float(found.any_passes),
+                "pass_hat_k": None if found.all_pass is None else float(found.all_pass),
+            },
+            "spent": None if self.spent is None else self.spent.as_record(),
+            "per_solved": None if each is None else {"cost": str(each[0]), "tokens": each[1]},
+        }
+
+
+def cells(reading: Reading) -> list[CellResult]:
+    """All of them, models and arms in the order of the design."""
+    rows: dict[tuple[str | None, str], list[Row]] = {}
+    for row in reading.rows:
+        rows.setdefault((row.trial.model, row.trial.arm), []).append(row)
+    order = [(model, arm.name) for model in reading.design.model_names for arm in reading.design.arms]
+    return [_cell(*key, rows[key], reading.design.stage.epochs) for key in order]
+
+
+def _cell(model: str | None, arm: str, rows: Sequence[Row], epochs: int) -> CellResult:
+    tasks = list(_tasks(rows))
+    passed, clusters = sum(task.passed for task in tasks), _clusters(rows)
+    single = epochs == 1 and clusters is None
+    if single:
+        interval: Interval | None = wilson(passed, len(rows))
+    else:
+        found = estimate([Fraction(task.passed, task.planned) for task in tasks], span=(0, 1), clusters=clusters)
+        interval = None if found is None else found.interval
+    again = None
+    if epochs > 1:
+        again = repeats(((task.planned - task.ungraded, task.passed) for task in tasks), epochs)
+    spent = None if model is None else Spent()
+    if spent is not None:
+        for row in rows:
+            spent.add(row.tries.spent or _NOTHING)
+    synthetic = any(row.synthetic for row in rows)
+    return CellResult(model, synthetic, arm, len(rows), passed, single, interval, again, spent)
+
+
+def _tasks(rows: Sequence[Row]) -> Iterator[Repeated]:
+    by_task: dict[str, list[Row]] = {}
+    for row in rows:
+        by_task.setdefault(row.trial.task, []).append(row)
+    return map(repeated, by_task.values())
+
+
+def _clusters(rows: Sequence[Row]) -> list[str | int] | None:
+    """Of each task, a task without one being its own; None where no task has one."""
+    by_task = {row.trial.task: row.cluster for row in rows}
+    if not any(cluster is not None for cluster in by_task.values()):
+        return None
+    return [at if cluster is None else cluster for at, cluster in enumerate(by_task.values())]

@@ -1,0 +1,104 @@
+"""Comparisons for people: what was preregistered with its decision, then everything else under that label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from proctor.core.money import Usd
+from proctor.report.comparing import MCNEMAR, Comparison, Decision
+from proctor.report.text import dollars, table
+
+_FINDS = "finds from: the smallest true difference that a run like this finds with 80 % power"
+_CLUSTERED = "tasks stand in clusters: the interval takes that in, McNemar's test does not"
+_NO_TASK = "-"
+
+
+def comparison_lines(compared: Sequence[Comparison]) -> list[str]:
+    """Two tables at most, and what is to be known of them; nothing without a comparison."""
+    claimed = [each for each in compared if each.claim is not None]
+    others = [each for each in compared if each.claim is None]
+    lines = []
+    if claimed:
+        head = ["preregistered", "compared", *_HEAD, "p (Holm)", "alpha", "decision"]
+        rows = [
+            [each.claim, names(each), *_cells(each), p_text(each.adjusted), each.alpha, decision_text(each)]
+            for each in claimed
+        ]
+        lines += ["", *table(head, rows)]
+    if others:
+        lines += ["", *table(["not preregistered", *_HEAD], [[names(each), *_cells(each)] for each in others])]
+    if compared:
+        lines.append(_FINDS)
+    if any(each.estimate and each.estimate.clustered and each.p and each.p.test == MCNEMAR for each in compared):
+        lines.append(_CLUSTERED)
+    return lines
+
+
+_HEAD = ("tasks", "difference", "95 % interval", "bounds, all tasks", "finds from", "p", "test")
+
+
+def _cells(each: Comparison) -> list[str | None]:
+    found, low_high = each.estimate, None if each.estimate is None else each.estimate.interval
+    return [
+        f"{each.compared}/{each.planned}",
+        None if found is None else amount_text(each, found.mean, signed=True),
+        None if low_high is None else range_text(each, Fraction(low_high.low), Fraction(low_high.high)),
+        None if each.bounds is None else range_text(each, *each.bounds),
+        None if each.p is None else _finds(each),
+        p_text(None if each.p is None else each.p.p, None if each.p is None else each.p.error),
+        f"{each.test}, {each.direction.value}",
+    ]
+
+
+def names(each: Comparison) -> str:
+    """What is compared: `model · first - second`, and the endpoint where it is not `solved`."""
+    pair = f"{each.first} - {each.second}"
+    endpoint = "" if each.endpoint == "solved" else f" ({each.endpoint})"
+    made_up = " SYNTHETIC" if each.synthetic else ""
+    return (pair if each.model is None else f"{each.model} · {pair}") + endpoint + made_up
+
+
+def amount_text(each: Comparison, value: Fraction, *, signed: bool) -> str:
+    """An amount in the endpoint's own unit: percentage points, dollars, tokens, or a plain number."""
+    sign = "+" if signed and value > 0 else ""
+    if each.share:
+        return f"{sign}{float(100 * value):.1f} pp"
+    if each.endpoint == "cost":
+        return sign + dollars(Usd(round(value * 10**12)))
+    return f"{sign}{float(value):,.0f}" if each.endpoint == "tokens" else f"{sign}{float(value):.4g}"
+
+
+def range_text(each: Comparison, low: Fraction, high: Fraction) -> str:
+    """Both ends of an interval or of bounds."""
+    if low == high:
+        return amount_text(each, low, signed=True)
+    if each.share:
+        return f"[{float(100 * low):+.1f}, {float(100 * high):+.1f}] pp"
+    return f"[{amount_text(each, low, signed=True)}, {amount_text(each, high, signed=True)}]"
+
+
+def _finds(each: Comparison) -> str:
+    if each.detectable is None:
+        return "nothing" if each.test == MCNEMAR else _NO_TASK
+    return amount_text(each, Fraction(each.detectable), signed=False)
+
+
+def p_text(p: float | None, error: float | None = None) -> str | None:
+    """A p-value with four decimals, and the standard error of one that was drawn."""
+    if p is None:
+        return None
+    if p < 0.0001:
+        return "< 0.0001"
+    return f"{p:.4f}" + ("" if error is None else f" ± {error:.4f}")
+
+
+def decision_text(each: Comparison) -> str:
+    """The decision of a hypothesis, and what stands against it."""
+    if each.decision is None or each.decision is Decision.OPEN:
+        return f"open: {each.why_open}"
+    if each.stands_at_bounds is None:
+        return each.decision.value
+    return each.decision.value + (
+        ", whatever the ungraded are" if each.stands_at_bounds else ", but the ungraded could change that"
+    )
