@@ -82,7 +82,7 @@ class Interleavings(RuleBasedStateMachine):
 
     @property
     def total(self) -> int:
-        return self.before + self.settled() + sum(b.open for b in getattr(self, "said", {}).values())
+        return self.before + self.settled() + self.open()
 
     @rule(target=blocks, model=MODELS, empty=st.booleans())
     def admit(self, model: str, empty: bool) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.core.money import ZERO, Usd
@@ -56,6 +56,7 @@ def test_costs_follow_the_written_rule_and_the_worst_case_bounds_them(table: Pri
     assert cost <= table.worst_case(inputs, outputs)
 
 
+@settings(max_examples=40)
 @given(tables(), st.integers(0, 60), st.integers(0, 60))
 def test_the_worst_case_is_reached_by_some_exchange(table: Prices, inputs: int, outputs: int) -> None:
     priced = {row.bucket for row in table.rows}
