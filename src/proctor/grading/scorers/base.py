@@ -83,6 +83,16 @@ def plain(text: str) -> str:
     return unicodedata.normalize("NFC", text.strip())
 
 
+def same_text(given: str, wanted: str) -> bool:
+    """Whether both are equal in NFC, without white space at their ends.
+
+    No character of NFC decomposes into more than four, so what is longer than that is not equal; and to order a long
+    row of combining marks, which a hostile answer may have, costs the square of its length.
+    """
+    given, wanted = given.strip(), plain(wanted)
+    return len(given) <= 4 * len(wanted) and unicodedata.normalize("NFC", given) == wanted
+
+
 def shown(text: str) -> str:
     """Text as a detail quotes it."""
     return repr(text) if len(text) <= 60 else repr(text[:57]) + "…"

@@ -3,11 +3,13 @@
 1. The whole answer is a letter, alone or in brackets, quotes, stars or with `.`, `)` or `:` after it; lower case too.
 2. The whole answer is a choice's text, or a letter with its text (`B) Paris`).
 3. `answer` with `is`, `:` or `=` before a letter (`ANSWER: B`, `the answer is (B)`), or `\\boxed{B}`: the last such.
-4. In the last line that is not blank, capital letters that stand alone: one, which may stand there more than once.
-   `A` and `I` before a word are words of the language unless brackets or stars mark them.
-5. In that line, a choice's text as whole words: of one choice only.
+4. In the last line that is not blank, capital letters that stand alone, not after `not`: one, as often as it likes.
+   `A` and `I` before a word are words of the language, unless brackets or stars mark them or the word is `and`, `or`,
+   `nor`, `but`, `is`, `because` or `since`.
+5. In the last 4,000 characters of that line, a choice's text as whole words: of one choice only. A text within the
+   text of another choice does not count where that one stands.
 
-Two letters under rule 4 and two texts under rule 5 are ambiguous, which is wrong. Texts are compared in NFC, case
+Two letters or texts (`A or B`; after `answer:` too) are ambiguous, which is wrong. Texts are compared in NFC, case
 folded, white space runs as one space, without a full stop at the end.
 """
 
@@ -29,7 +31,13 @@ _DECLARED = re.compile(
     r"|\\boxed\{(?:\\(?:text|mathrm)\{)?\(?([A-Za-z])\)?\}",
     re.IGNORECASE,
 )
-_ALONE = re.compile(r"(?<![\w'’-])([A-Z])(?![\w'’-])")
+_ALONE = re.compile(r"(?<![\w'’-])(?<![Nn]ot )(?<!NOT )([A-Z])(?![\w'’-])")
+_ANOTHER = re.compile(
+    r"[\s)\]}\"'`*_$.]*(?:[,/&]|or\b|and\b)[\s(*]*([A-Z])(?![\w'’-])(?=[\s).*]*$|[).,*/&]|\s+(?:or|and)\b)",
+    re.MULTILINE,
+)
+_WORD_FOLLOWS = re.compile(r"\s+(?!(?:and|or|nor|but|is|because|since)\b)\w")
+_LINE_CHARS = 4_000
 _MARKED_BEFORE = "([{*\"'`_"
 
 
@@ -71,15 +79,8 @@ def chosen_letter(answer: str, choices: Mapping[str, str]) -> tuple[str | None, 
         return None, "the answer is empty"
     if len(stripped) <= 1_000 and (whole := _whole(stripped, choices)) is not None:
         return whole
-    declared = None
-    for found in _DECLARED.finditer(stripped):
-        letter = found[1] or found[2]
-        # `the answer is a bird`: an article, not a choice
-        article = letter.islower() and re.match(r"\s+\w", stripped[found.end() : found.end() + 40])
-        if letter.upper() in choices and not article:
-            declared = letter.upper()
-    if declared is not None:
-        return declared, "declared as the answer"
+    if (declared := _declared(stripped, choices)) is not None:
+        return declared
     line = stripped.rpartition("\n")[2]
     letters = {found[1] for found in _ALONE.finditer(line) if found[1] in choices and _is_choice(found, line)}
     if len(letters) == 1:
@@ -87,6 +88,26 @@ def chosen_letter(answer: str, choices: Mapping[str, str]) -> tuple[str | None, 
     if letters:
         return None, f"ambiguous: the last line names {', '.join(sorted(letters))}"
     return _named(line, choices)
+
+
+def _declared(answer: str, choices: Mapping[str, str]) -> tuple[str | None, str] | None:
+    last = None
+    for found in _DECLARED.finditer(answer):
+        letter = found[1] or found[2]
+        # `the answer is a bird`: an article, not a choice
+        if letter.upper() in choices and not (letter == "a" and _follows(_WORD_FOLLOWS, found, answer)):
+            last = found
+    if last is None:
+        return None
+    letter = (last[1] or last[2]).upper()
+    another = _follows(_ANOTHER, last, answer)
+    if another and another[1] in choices and another[1] != letter:
+        return None, f"ambiguous: {letter} and {another[1]} are declared as the answer"
+    return letter, "declared as the answer"
+
+
+def _follows(pattern: re.Pattern[str], found: re.Match[str], text: str) -> re.Match[str] | None:
+    return pattern.match(text[found.end() : found.end() + 60])
 
 
 def _whole(answer: str, choices: Mapping[str, str]) -> tuple[str, str] | None:
@@ -103,16 +124,21 @@ def _whole(answer: str, choices: Mapping[str, str]) -> tuple[str, str] | None:
 def _is_choice(found: re.Match[str], line: str) -> bool:
     if found[1] not in "AI" or (found.start() and line[found.start() - 1] in _MARKED_BEFORE):
         return True
-    return re.match(r"\s+\w", line[found.end() : found.end() + 40]) is None
+    return _follows(_WORD_FOLLOWS, found, line) is None
 
 
 def _named(line: str, choices: Mapping[str, str]) -> tuple[str | None, str]:
-    folded = f" {_words(line)} "
-    named = sorted(letter for letter, text in choices.items() if _words(text) and f" {_words(text)} " in folded)
+    left = f" {_words(line[-_LINE_CHARS:])} "
+    named = []
+    for letter, text in sorted(choices.items(), key=lambda each: -len(_words(each[1]))):
+        words = f" {_words(text)} "
+        if words.strip() and words in left:
+            named.append(letter)
+            left = left.replace(words, " | ")
     if len(named) == 1:
         return named[0], "the choice's text in the last line"
     if named:
-        return None, f"ambiguous: the last line has the texts of {', '.join(named)}"
+        return None, f"ambiguous: the last line has the texts of {', '.join(sorted(named))}"
     return None, "no choice was found in the answer"
 
 

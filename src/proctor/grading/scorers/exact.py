@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from proctor.grading.scorers.base import Scored, is_number, plain, right, shown, wrong
+from proctor.grading.scorers.base import Scored, is_number, plain, right, same_text, shown, wrong
 
 
 def target_text(target: Any) -> str:
@@ -26,5 +26,7 @@ def check(target: Any) -> str | None:
 
 def score(target: Any, answer: str) -> Scored:
     """Compare."""
-    wanted, given = plain(target_text(target)), plain(answer)
-    return right(f"{shown(given)} is the target") if given == wanted else wrong(f"{shown(given)}, not {shown(wanted)}")
+    wanted, given = target_text(target), answer.strip()
+    if same_text(given, wanted):
+        return right(f"{shown(given)} is the target")
+    return wrong(f"{shown(given)}, not {shown(wanted.strip())}")

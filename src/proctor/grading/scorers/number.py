@@ -30,7 +30,7 @@ _NUMBER = re.compile(
     rf"(?P<before>[{_CURRENCY}]\s?)?"
     r"(?P<sign>(?<![\w.)\]])[-+−])?(?P<between>[" + _CURRENCY + r"]\s?)?"
     r"(?<![\w.])(?P<digits>[0-9]{1,3}+(?:,[0-9]{3}(?![0-9]))++(?:\.[0-9]++)?+|[0-9]++(?:\.[0-9]++)?+|\.[0-9]++)"
-    r"(?:/(?P<below>[0-9]++)(?![/.0-9])"
+    r"(?:/(?P<below>[0-9]++)(?![/0-9]|\.[0-9])"
     r"|[eE](?P<exponent>[-+−]?[0-9]++)(?![\w])"
     r"|\s?(?:[×x*·]|\\times|\\cdot)\s?10\s?(?:\^|\*\*)\s?(?P<brace>\{)?(?P<power>[-+−]?[0-9]++)(?(brace)\}))?+"
 )
@@ -102,17 +102,19 @@ def _read_target(text: str) -> _Target | None:
 
 def _last(answer: str) -> _Found | None:
     """The last number, looked for from the end, so that a long answer costs no more than its length."""
+    end = 1 + max(answer.rfind(digit) for digit in "0123456789")
     window = _WINDOW
-    while True:
-        start = max(0, len(answer) - window)
+    while end:
+        start = max(0, end - window)
         last = None
-        for match in _NUMBER.finditer(answer, start):
+        for match in _NUMBER.finditer(answer, start, end + 1):
             # what starts near the window's edge may be the rest of a number that was cut
             if start == 0 or match.start() >= start + _LONGEST:
                 last = match
         if last is not None or start == 0:
             return None if last is None else _found(last, answer)
         window *= 8
+    return None
 
 
 def _found(match: re.Match[str], text: str) -> _Found:

@@ -1,9 +1,9 @@
 """`json`: the last JSON object in the answer has the named outputs of the target; the reward is the share right.
 
-The whole answer, else the last fenced block that holds an object, else the last object in the last 256 KiB of the
-text. It must be strict JSON: a key that stands twice or a `NaN` makes it none. Each name of the target counts once:
-strings as `exact` compares them, numbers within the tolerance (`"5"` is no number, `true` neither), true, false and
-null as themselves, lists by position, objects by key. Further names in the answer are not looked at.
+The whole answer, else the last fenced block that holds an object, else the last object; the latter two in the last
+65,536 characters. It must be strict JSON: a key that stands twice or a `NaN` makes it none. Each name of the target
+counts once: strings as `exact` compares them, numbers within the tolerance (`"5"` is no number, `true` neither), true,
+false and null as themselves, lists by position, objects by key. Further names in the answer are not looked at.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from typing import Any
 from proctor.core.questions import Tolerance
 from proctor.core.refusal import Refusal
 from proctor.core.strictjson import loads
-from proctor.grading.scorers.base import Scored, is_number, partly, plain, wrong
+from proctor.grading.scorers.base import Scored, is_number, partly, same_text, wrong
 
 MAX_OUTPUTS = 200
 MAX_NAME_CHARS = 100
-MAX_SEARCHED = 1 << 18
+MAX_SEARCHED = 1 << 16
 
 _FENCED = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
 _DECODER = json.JSONDecoder()
 _DEEPER = 10_000
+_OPENS = re.compile(r'\{\s*(?=["}])')
 
 
 def check(target: Any) -> str | None:
@@ -59,7 +60,7 @@ def score(target: Mapping[str, Any], answer: str, tolerance: Tolerance | None) -
 
 def _same(given: Any, wanted: Any, tolerance: Tolerance | None) -> bool:
     if isinstance(wanted, str):
-        return isinstance(given, str) and plain(given) == plain(wanted)
+        return isinstance(given, str) and same_text(given, wanted)
     if is_number(wanted):
         if not is_number(given):
             return False
@@ -94,19 +95,18 @@ def _last_object(answer: str) -> dict[str, Any] | None:
 
 def _last_span(text: str) -> str | None:
     """The last outermost object in a text; what fails may cost four times the text, no more."""
-    found, start, budget = None, text.find("{"), 4 * len(text)
-    while start >= 0 and budget > 0:
+    found, start, budget = None, 0, 4 * len(text)
+    while budget > 0 and (opened := _OPENS.search(text, start)):
         try:
-            _, end = _DECODER.raw_decode(text, start)
+            _, start = _DECODER.raw_decode(text, opened.start())
         except json.JSONDecodeError as error:
-            budget -= error.pos - start
-            end = start + 1
+            budget -= error.pos - opened.start()
+            start = opened.end()
         except (ValueError, RecursionError):
             budget -= _DEEPER
-            end = start + 1
+            start = opened.end()
         else:
-            found = text[start:end]
-        start = text.find("{", end)
+            found = text[opened.start() : start]
     return found
 
 
