@@ -120,7 +120,7 @@ class QuestionSet:
                     raise Fault(f"the id {question.id!r} stands on line {earlier} too", question.id, "another id")
                 if (why := check(question)) is not None:
                     raise Fault(why, None, f"what the scorer `{question.scorer.value}` takes")
-                digest = self._digest(question, base)
+                digest = self._digest(question, base, where)
             except Fault as fault:
                 found.append(fault.refusal(where))
             except Refusal as refusal:
@@ -141,14 +141,14 @@ class QuestionSet:
         self._digests = bytearray().join(digests[at * _DIGEST_BYTES : (at + 1) * _DIGEST_BYTES] for at in order)
         return []
 
-    def _digest(self, question: Question, base: Path) -> bytes:
+    def _digest(self, question: Question, base: Path, where: str) -> bytes:
         over: dict[str, Any] = {"row": question.row}
         if files := attached(question.row):
             over["files"] = {path: self._attachments.digest(path) for path in files}
         if "scorer_function" in question.row and question.scorer_function is not None:
             name = question.scorer_function
             if name not in self.functions:
-                self.functions[name] = find_function(name, base, "scorer_function").sha256
+                self.functions[name] = find_function(name, base, where).sha256
             over["function"] = self.functions[name]
         try:
             return hashlib.sha256(encode(over)).digest()
