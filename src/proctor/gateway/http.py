@@ -9,6 +9,7 @@ import asyncio
 import io
 import zlib
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from proctor.core.clock import Clock
 from proctor.core.tokens import Admitted
@@ -35,11 +36,13 @@ class HttpUpstream:
     Args:
         base_url: as `endpoint` takes it.
         auth: name and value of the header that carries the key; None where there is none.
+
+    Raises ValueError: the base URL is none.
     """
 
     def __init__(self, admitted: Admitted, base_url: str, auth: tuple[str, str] | None, clock: Clock) -> None:
-        self._label = admitted.label
         self._base_url = base_url
+        self._host = urlsplit(base_url).hostname
         self._auth = dict([auth] if auth is not None else [])
         self._clock = clock
         self._session: ClientSession | None = None
@@ -58,7 +61,7 @@ class HttpUpstream:
             said = type(error).__name__
             seen = status[0] if status else None
             if "sent" not in timing:
-                raise NotSent(f"no connection: {said}") from error
+                raise NotSent(f"no connection to {self._host}: {said}") from error
             if isinstance(error, TimeoutError):
                 raise Late(f"no whole reply within {deadline_sec:g} s", status=seen, timing=timing) from error
             raise Cut(f"the reply broke off: {said}", status=seen, timing=timing) from error
@@ -110,7 +113,7 @@ class HttpUpstream:
 
     def _open(self) -> ClientSession:
         if self._session is None:
-            # not at import: a run without such a model, and every other command, does without its half second
+            # not at import: a run without such a model, and every other command, does without the time that takes
             import aiohttp
 
             tracing = aiohttp.TraceConfig()
