@@ -11,6 +11,7 @@ from typing import Any
 from journal_parts import KEY
 from proctor.core.canonical import encode
 from proctor.core.ids import attempt_id, new_run_id, trial_folder
+from proctor.core.money import ZERO, Usd
 from proctor.core.prices import PriceRow, Prices
 from proctor.core.usage import Bucket, Usage
 from proctor.evidence.fold import RunState
@@ -32,16 +33,19 @@ from proctor.study import Design, Trial, plan
 from proctor.study.design import (
     AgentDesign,
     ArmDesign,
+    BudgetDesign,
     DrawDesign,
     FrozenTask,
     GradingDesign,
     ModelDesign,
+    ModelMoney,
     SandboxDesign,
     StageDesign,
     StudyName,
 )
 
 SECOND = 1_000_000_000
+DOLLAR = 10**12
 VERSION = {"available": True, "value": "7", "reason": None}
 
 
@@ -73,7 +77,16 @@ def design(
         sandbox=SandboxDesign("namespace", "none", 1, None, None, None, None, {}),
         grading=GradingDesign("reward >= 1.0", "refuse", None),
         baseline=arms[0],
+        budget=budget(models, len(tasks) * epochs) if models else None,
     )
+
+
+def budget(models: Sequence[str], blocks: int) -> BudgetDesign:
+    """A dollar for each block, and ten more below the hard ceiling."""
+    each, every = str(Usd(blocks * DOLLAR)), str(Usd(blocks * len(models) * DOLLAR))
+    quanta = str(Usd(DOLLAR // 100)), str(Usd(DOLLAR // 1000))
+    shares = tuple(ModelMoney(name, each, each, str(Usd(DOLLAR)), blocks) for name in models)
+    return BudgetDesign(str(ZERO), every, every, str(Usd(10 * DOLLAR)), *quanta, 1, shares)
 
 
 @dataclass(frozen=True)
@@ -139,7 +152,7 @@ async def make_run(
     finals = 0
     for block in drawn.blocks:
         body = {"block": block.index, "task": block.task, "model": block.model, "epoch": block.epoch}
-        body["reserve"] = None
+        body["reserve"] = str(Usd(DOLLAR)) if frozen.budget else None
         await journal.append(Kind.BLOCK_ADMITTED, body)
         for trial in block.trials():
             if story.stop_after is not None and finals >= story.stop_after:

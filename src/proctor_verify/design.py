@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from proctor_verify import canonical
+from proctor_verify.design_parts import Parts, read_parts
 from proctor_verify.errors import Unreadable
 from proctor_verify.shapes import NUMBER, SHA256, TEXT, list_of, or_null, record
 from proctor_verify.vocabulary import NETWORKS
@@ -63,7 +64,10 @@ class ArmPlan:
 
 @dataclass(frozen=True)
 class Design:
-    """Names and numbers of the design. `models` is `(None,)` where the stage uses no model."""
+    """Names and numbers of the design. `models` is `(None,)` where the stage uses no model.
+
+    `narrowed` is whether tasks or models of the stage were left out by a selection.
+    """
 
     study: str
     stage: str
@@ -75,6 +79,8 @@ class Design:
     seed: int
     solved: str | None
     plans: dict[str, ArmPlan]
+    parts: Parts
+    narrowed: bool
 
     @property
     def blocks(self) -> int:
@@ -117,6 +123,8 @@ class Design:
             seed=_get(_get(value, "draw", dict), "seed", int),
             solved=solved if isinstance(solved, str) else None,
             plans={arm["name"]: ArmPlan.read(arm, value) for arm in value["arms"]},
+            parts=read_parts(value),
+            narrowed="selection" in value,
         )
 
 
@@ -136,6 +144,7 @@ class Trials:
         self._arms = {name: i for i, name in enumerate(design.arms)}
         self.design = design
         self.count = design.trials
+        self._trials_of_a_task = len(design.models) * design.epochs * len(design.arms)
         self.ids = array("Q", _ids(design))
         self.attempts = array("I", bytes(4 * self.count))
         self.replaced = array("I", bytes(4 * self.count))
@@ -196,6 +205,10 @@ class Trials:
         block, arm = divmod(trial, len(self._arms))
         model = block // self.design.epochs % len(self._models)
         return self.design.models[model], self.design.arms[arm]
+
+    def is_row(self, trial: int) -> bool:
+        """Whether the trial's task is a question row."""
+        return self.design.parts.rows[trial // self._trials_of_a_task] == 1
 
     def id_of(self, trial: int) -> str:
         """The trial's id, 16 hex digits."""

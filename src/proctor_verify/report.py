@@ -45,7 +45,8 @@ class Report:
     """A whole verification.
 
     `unreadable` says why nothing could be checked, else it is None. `caveats` are what this evidence cannot prove
-    even where everything holds. `strict` is whether a trust root was given.
+    even where everything holds. `strict` is whether a trust root was given. `synthetic` are the models that are made
+    up: nothing that the run says of them is a result.
     """
 
     results: tuple[Result, ...]
@@ -54,6 +55,7 @@ class Report:
     strict: bool = False
     run_id: str | None = None
     entries: int = 0
+    synthetic: tuple[str, ...] = ()
 
     @property
     def exit_status(self) -> int:
@@ -91,6 +93,7 @@ class Report:
             "entries": self.entries,
             "exit_status": self.exit_status,
             "run_id": self.run_id,
+            "synthetic": list(self.synthetic),
             "unreadable": self.unreadable,
         }
 
@@ -115,6 +118,8 @@ def render_text(report: Report) -> str:
     if report.unreadable is not None:
         return f"could not read: {report.unreadable}"
     lines: list[str] = []
+    if report.synthetic:
+        lines += [f"SYNTHETIC: {', '.join(map(plain, report.synthetic))}: made up by rules, no model was called", ""]
     for result in report.results:
         lines.append(f"{_mark(result.status):<14} {result.check:<22} {result.seen}".rstrip())
         lines.extend(f"{'':<15}{finding.path}: {finding.seen}" for finding in result.findings)
@@ -144,4 +149,5 @@ def _summary(report: Report) -> str:
     word = "VERIFIED" if report.exit_status == 0 else "NOT VERIFIED"
     failed = report.failed()
     why = f" ({', '.join(failed)})" if failed else ""
+    word += ", SYNTHETIC" if report.synthetic else ""
     return f"{word}: run {plain(report.run_id or 'unknown')}, {report.entries:,} entries; {', '.join(parts)}{why}"

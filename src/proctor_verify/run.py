@@ -18,8 +18,10 @@ from proctor_verify.errors import Unreadable
 from proctor_verify.folder import Folder
 from proctor_verify.journal import Entry
 from proctor_verify.merkle import CompactRange
+from proctor_verify.money import Bill, Flight, Money
 from proctor_verify.notes import TrustRoot
 from proctor_verify.order import Order
+from proctor_verify.prices import pico
 from proctor_verify.strictjson import loads_canonical
 
 MAX_DESIGN = 256 << 20
@@ -51,11 +53,24 @@ class FileFact(NamedTuple):
 
 @dataclass(slots=True)
 class OpenAttempt:
-    """An attempt between its admission and its end."""
+    """An attempt between its admission and its end.
+
+    `flying` are its exchanges between theirs, `next_exchange` counts all that were admitted, `refused` are reasons of
+    those that were not. `unknown` is whether one ended with nobody left to hear its answer.
+    """
 
     id: str
     trial: int
     folder: str
+    block: int = NO_TRIAL
+    is_row: bool = False
+    model: str | None = None
+    flying: dict[str, Flight] = field(default_factory=dict)
+    next_exchange: int = 0
+    refused: set[str] = field(default_factory=set)
+    unknown: bool = False
+    bill: Bill = field(default_factory=Bill)
+    answers: int = 0
     agent_started: bool = False
     agent_ended: dict[str, Any] | None = None
     verifier_ended: dict[str, Any] | None = None
@@ -63,6 +78,11 @@ class OpenAttempt:
     graded: dict[str, Any] | None = None
     grade: Grade | None = None
     files: dict[str, FileFact] = field(default_factory=dict)
+
+    @property
+    def stopped_for_money(self) -> bool:
+        """Whether it stays ungraded because an exchange of it was refused for money."""
+        return self.grade is not None and self.grade.grade == "ungraded" and self.grade.reason in self.refused
 
 
 class EndedAttempt(NamedTuple):
@@ -86,6 +106,7 @@ class Tally:
     replaced: int = 0
     rewards: int = 0
     reward_sum: Fraction = Fraction(0)
+    bill: Bill = field(default_factory=Bill)
 
     def add_final(self, final: Grade) -> None:
         """Count a final in."""
@@ -147,6 +168,7 @@ class Run:
         self.design_sha256: str | None = None
         self.order: Order | None = None
         self.blocks = Blocks(array("I"))
+        self.money = Money(None)
         self._read_design()
 
     def _read_design(self) -> None:
@@ -162,6 +184,7 @@ class Run:
         self.design = design
         self.order = Order(design)
         self.blocks = Blocks(self.order.index_of)
+        self.money = Money(design.parts.budget)
 
     @property
     def finals(self) -> int:
@@ -187,6 +210,20 @@ class Run:
         trial = self.trials.find(attempt[:16])
         return trial != NO_TRIAL and int(attempt[17:]) < self.trials.attempts[trial]
 
+    def is_settled(self, block: int) -> bool:
+        """Whether no attempt at any trial of a block is to come: each has its final, or what is due to become it."""
+        assert self.design is not None and self.trials is not None
+        arms = len(self.design.arms)
+        return all(self._is_due(trial) for trial in range(block * arms, (block + 1) * arms))
+
+    def _is_due(self, trial: int) -> bool:
+        assert self.design is not None and self.trials is not None
+        last = self.recent.get(trial)
+        if self.trials.final[trial] or last is None:
+            return bool(self.trials.final[trial])
+        spent = self.trials.replaced[trial] >= self.design.replacements
+        return last.outcome == "completed" or (last.outcome == "infrastructure" and spent)
+
     def advance(self, digest: str, leaf: bytes) -> None:
         """A line is over, whatever stood in it."""
         self.size += 1
@@ -210,6 +247,7 @@ class Run:
     def _run_resumed(self, body: dict[str, Any]) -> None:
         self.openings += 1
         self.begun = 0
+        self.money.opened()
 
     def _run_ended(self, body: dict[str, Any]) -> None:
         # A later end that could not write its files leaves those of an earlier one standing.
@@ -219,17 +257,23 @@ class Run:
         block = self.trials.locate_block(body["task"], body["model"], body["epoch"]) if self.trials else NO_TRIAL
         if block != NO_TRIAL:
             self.blocks.admitted_in[block] = self.openings
+            self.money.block_admitted(self.blocks.index_of[block], body["model"], body["reserve"])
 
     def _block_ended(self, body: dict[str, Any]) -> None:
         block = self.blocks.at(body["block"])
         if block != NO_TRIAL:
             self.blocks.ended[block] = 1
+            self.money.block_ended(body["block"])
 
     def _attempt_admitted(self, body: dict[str, Any]) -> None:
         self.begun += 1
         trial = self.trials.find(body["trial"]) if self.trials else NO_TRIAL
-        self.open[body["attempt"]] = OpenAttempt(body["attempt"], trial, body["folder"])
+        attempt = OpenAttempt(body["attempt"], trial, body["folder"])
+        self.open[body["attempt"]] = attempt
         if self.trials is not None and trial != NO_TRIAL:
+            attempt.is_row = self.trials.is_row(trial)
+            attempt.block = self.blocks.index_of[self.trials.block_of(trial)]
+            attempt.model = self.trials.group_of(trial)[0]
             self.trials.attempts[trial] += 1
             self.trials.admitted_in[trial] = self.openings
             self.trials.replaced[trial] += body["replaces"] is not None
@@ -240,6 +284,35 @@ class Run:
     def _agent_started(self, body: dict[str, Any]) -> None:
         if attempt := self.open.get(body["attempt"]):
             attempt.agent_started = True
+
+    def _exchange_admitted(self, body: dict[str, Any]) -> None:
+        attempt = self.open.get(body["attempt"])
+        if attempt is not None and attempt.model is not None and body["exchange"] not in attempt.flying:
+            flight = Flight(attempt.model, pico(body["held"]))
+            attempt.flying[body["exchange"]] = flight
+            attempt.next_exchange += 1
+            self.money.held(attempt.block, flight)
+
+    def _exchange_ended(self, body: dict[str, Any]) -> None:
+        attempt = self.open.get(body["attempt"])
+        flight = attempt.flying.pop(body["exchange"], None) if attempt is not None else None
+        if attempt is not None and flight is not None and self.trials is not None:
+            charged = pico(body["charged"])
+            self.money.settled(attempt.block, flight, charged)
+            attempt.unknown |= body["outcome"] == "unknown"
+            attempt.bill.add(body, charged)
+            self._tally(self.trials, attempt.trial).bill.add(body, charged)
+
+    def _exchange_refused(self, body: dict[str, Any]) -> None:
+        if attempt := self.open.get(body["attempt"]):
+            attempt.refused.add(body["reason"])
+
+    def _ceiling_reached(self, body: dict[str, Any]) -> None:
+        self.money.reached(body)
+
+    def _answer_scored(self, body: dict[str, Any]) -> None:
+        if attempt := self.open.get(body["attempt"]):
+            attempt.answers += 1
 
     def _agent_ended(self, body: dict[str, Any]) -> None:
         if attempt := self.open.get(body["attempt"]):
@@ -267,6 +340,8 @@ class Run:
         attempt = self.open.pop(body["attempt"], None)
         if attempt is None or self.trials is None or attempt.trial == NO_TRIAL:
             return
+        for flight in attempt.flying.values():
+            self.money.settled(attempt.block, flight, 0)
         outcome, exception = body["outcome"], body["exception"]
         self.recent[attempt.trial] = EndedAttempt(attempt.id, outcome, exception, attempt.grade)
         tally = self._tally(self.trials, attempt.trial)
@@ -301,12 +376,17 @@ _TAKERS: dict[str, Callable[[Run, dict[str, Any]], None]] = {
     "attempt.admitted": Run._attempt_admitted,
     "sandbox.started": Run._sandbox_started,
     "agent.started": Run._agent_started,
+    "exchange.admitted": Run._exchange_admitted,
+    "exchange.ended": Run._exchange_ended,
+    "exchange.refused": Run._exchange_refused,
     "agent.ended": Run._agent_ended,
     "verifier.ended": Run._verifier_ended,
+    "answer.scored": Run._answer_scored,
     "attempt.files": Run._attempt_files,
     "attempt.graded": Run._attempt_graded,
     "attempt.ended": Run._attempt_ended,
     "trial.final": Run._trial_final,
+    "ceiling.reached": Run._ceiling_reached,
 }
 
 

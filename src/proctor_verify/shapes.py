@@ -53,6 +53,18 @@ def record(**fields: Shape) -> Shape:
     return Shape(words, lambda v: type(v) is dict and v.keys() == keys and all(holds(v[name]) for name, holds in tests))
 
 
+def with_optional(shape: Shape, **optional: Shape) -> Shape:
+    """An object that is of a shape once these fields, each of its own where it is there, are left out."""
+    of_rest = shape.holds
+
+    def holds(v: Any) -> bool:
+        if type(v) is not dict or not all(name not in v or each.holds(v[name]) for name, each in optional.items()):
+            return False
+        return of_rest({name: value for name, value in v.items() if name not in optional})
+
+    return Shape(f"{shape.words}; and, where they are there, {', '.join(optional)}", holds)
+
+
 def either(first: Shape, second: Shape) -> Shape:
     """One or the other."""
     return Shape(f"{first.words}; or {second.words}", lambda v: first.holds(v) or second.holds(v))
@@ -75,8 +87,8 @@ FROM_ONE = Shape("an integer of 1 or more", lambda v: type(v) is int and v >= 1)
 NUMBER = Shape("a number", lambda v: type(v) is int or type(v) is float)
 FLAG = Shape("true or false", lambda v: type(v) is bool)
 OBJECT = Shape("an object", lambda v: type(v) is dict)
-# No run spends 10^15 dollars; the bound keeps sums short.
-MONEY = matches(r"(?:0|[1-9][0-9]{0,14})\.[0-9]{12}", "an amount of money, 0 or more, with exactly 12 decimals")
+# No run spends more than 10^15 dollars; the bound keeps sums short.
+MONEY = matches(r"(?:0|[1-9][0-9]{0,15})\.[0-9]{12}", "an amount of money, 0 or more, with exactly 12 decimals")
 SHA256 = matches(r"[0-9a-f]{64}", "64 lower-case hex digits")
 _DAYS = r"(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|[12]\d))"
 _moment = re.compile(rf"(?!0000)\d{{4}}-{_DAYS}T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{{6}}Z", re.ASCII).fullmatch

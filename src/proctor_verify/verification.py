@@ -77,6 +77,7 @@ def _verify(run: Run, checks: Sequence[type[Check]]) -> Report:
         strict=strict,
         run_id=run.first["run_id"] if run.first is not None else None,
         entries=run.size,
+        synthetic=run.design.parts.synthetic if run.design is not None else (),
     )
 
 

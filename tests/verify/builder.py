@@ -14,8 +14,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from expected import attempt_record, grade_summary, run_summary
-from primitives import Body, Place, Signer, Tree, canonical, drawn_order, sha256, trial_id
+from expected import attempt_record, grade_summary, run_summary, spent
+from primitives import (
+    Body,
+    Place,
+    Signer,
+    Tree,
+    canonical,
+    cost,
+    drawn_order,
+    sha256,
+    trial_id,
+    worst_case,
+)
 
 
 @dataclass
@@ -64,6 +75,8 @@ class Story:
     refs: dict[bytes, Body] = field(default_factory=dict)
     open: dict[str, Body] = field(default_factory=dict)
     attempts: Counter[str] = field(default_factory=Counter)
+    exchanges: Counter[str] = field(default_factory=Counter)
+    bounds: dict[str, str] = field(default_factory=dict)
     grades: dict[str, Body] = field(default_factory=dict)
     finals: dict[str, Body] = field(default_factory=dict)
     tail: bytes = b""
@@ -144,7 +157,9 @@ class Story:
 
     def block(self, index: int) -> tuple[str, str | None, int]:
         task, model, epoch = self.drawn_order()[index][0]
-        self.add("block.admitted", block=index, task=task, model=model, epoch=epoch, reserve=None)
+        shares = self.design.get("budget", {"models": []})["models"]
+        reserve = next((share["reserve"] for share in shares if share["name"] == model), None)
+        self.add("block.admitted", block=index, task=task, model=model, epoch=epoch, reserve=reserve)
         return task, model, epoch
 
     def start(self, index: int, arm: str, **links: Any) -> str:
@@ -169,8 +184,9 @@ class Story:
         }
         self.add("attempt.admitted", **body)
         self.open[attempt] = body
-        self._world(attempt, "agent")
-        self.add("attempt.boundary", attempt=attempt, boundary="env-ready")
+        if not self.is_row(attempt):
+            self._world(attempt, "agent")
+            self.add("attempt.boundary", attempt=attempt, boundary="env-ready")
         self.add(
             "agent.started",
             attempt=attempt,
@@ -182,6 +198,67 @@ class Story:
             timeout_sec=60,
         )
         return attempt
+
+    def is_row(self, attempt: str) -> bool:
+        task = self.open[attempt]["task"]
+        return any(each["name"] == task and each["format"] == "question" for each in self.design["tasks"])
+
+    def ask(self, attempt: str, inputs: int = 800, outputs: int = 500, **admitted: Any) -> str:
+        """Admits an exchange with these bounds, and holds its worst case."""
+        model = self.open[attempt]["model"]
+        exchange = f"{attempt}/{self.exchanges[attempt]}"
+        self.exchanges[attempt] += 1
+        self.bounds[exchange] = worst_case(self.rows_of(model), inputs, outputs)
+        self.add(
+            "exchange.admitted",
+            attempt=attempt,
+            exchange=exchange,
+            model=model,
+            route="POST /v1/chat/completions",
+            request=self.blob(f"What of {exchange}?\n".encode()),
+            request_digest=sha256(exchange.encode()),
+            input_bound=inputs,
+            output_bound=outputs,
+            held=self.bounds[exchange],
+            retries=admitted.get("retries"),
+        )
+        return exchange
+
+    def answer(self, exchange: str, usage: Body | None = None, **ended: Any) -> Step:
+        """Ends an exchange: with a usage as it costs, else as estimated; `ended` says what is otherwise."""
+        attempt = exchange.rpartition("/")[0]
+        held = self.bounds[exchange]
+        charged = held if usage is None else cost(self.rows_of(self.open[attempt]["model"]), usage)
+        body = {
+            "outcome": "settled",
+            "http_status": 200,
+            "error": None,
+            "resolved_model": "a-model",
+            "finish": "stop",
+            "usage": usage,
+            "charged": charged,
+            "estimated": usage is None,
+            "overrun": charged > held,
+            "flags": [],
+            "timing": {"sent": 1},
+            **ended,
+        }
+        response = self.blob(f"So of {exchange}.\n".encode()) if body["http_status"] is not None else None
+        return self.add("exchange.ended", attempt=attempt, exchange=exchange, response=response, **body)
+
+    def reached(self, scope: str, limit: str, wanted: str = "0.000000000000", model: str | None = None) -> Step:
+        """Says that money ran out; what is spent is worked out when the run is sealed."""
+        step = self.add("ceiling.reached", scope=scope, model=model, wanted=wanted, limit=limit)
+        step.body["spent"] = Late(lambda s: spent(s, step, model))
+        return step
+
+    def refuse(self, attempt: str, reason: str, held: str) -> Step:
+        model = self.open[attempt]["model"]
+        message = "it may not be paid for"
+        return self.add("exchange.refused", attempt=attempt, model=model, reason=reason, held=held, message=message)
+
+    def rows_of(self, model: str) -> list[Body]:
+        return next(each["price"]["rows"] for each in self.design["models"] if each["name"] == model)
 
     def _world(self, attempt: str, role: str) -> None:
         facts = {"kind": "namespace", "network": "none", "tier": "privileged"}
@@ -202,6 +279,15 @@ class Story:
         ended = {"exit_code": 0, "signal": None, "timed_out": False, "output_bytes": 0, "output_dropped": 0}
         ended |= {"leftovers": 0, "limit_hit": None, "start_error": None}
         self.add("agent.ended", attempt=attempt, exception=None, ended=ended, duration_ns=5)
+        body = {"grade": grade, "reason": reason, "reward": reward}
+        self.grades[attempt] = body
+        rewards = {} if reward is None else {"reward": reward}
+        graded = {"rewards": rewards, "tests": None, "disclosures": [], **body}
+        if self.is_row(attempt):
+            text = self.blob(f"Answer of {attempt}.\n".encode())
+            self.add("answer.scored", attempt=attempt, answer=text, scorer="exact", detail="this with that")
+            self.add("attempt.graded", attempt=attempt, assurance=None, **graded)
+            return
         self.add("attempt.boundary", attempt=attempt, boundary="pre-verify")
         self._world(attempt, "verifier")
         self.add("verifier.ended", attempt=attempt, assurance="isolated", ended=dict(ended), duration_ns=5)
@@ -211,18 +297,14 @@ class Story:
             self.files[f"{folder}/verifier/reward.txt"] = f"{reward}\n".encode()
             listed.append(("verifier/reward.txt", "source"))
         self.list_files(attempt, listed)
-        body = {"grade": grade, "reason": reason, "reward": reward}
+        self.add("attempt.graded", attempt=attempt, assurance="isolated", **graded)
+
+    def run_out(self, attempt: str, reason: str) -> None:
+        """Leaves an attempt ungraded that was refused its money."""
+        body = {"grade": "ungraded", "reason": reason, "reward": None}
         self.grades[attempt] = body
-        rewards = {} if reward is None else {"reward": reward}
-        self.add(
-            "attempt.graded",
-            attempt=attempt,
-            rewards=rewards,
-            assurance="isolated",
-            tests=None,
-            disclosures=[],
-            **body,
-        )
+        more = {"rewards": {}, "assurance": None, "tests": None, "disclosures": []}
+        self.add("attempt.graded", attempt=attempt, **body, **more)
 
     def keep(self, attempt: str, path: str, data: bytes | Late) -> None:
         self.files[f"{self.open[attempt]['folder']}/{path}"] = data
@@ -241,7 +323,7 @@ class Story:
 
     def end(self, attempt: str, outcome: str = "completed", exception: str | None = None) -> None:
         """Ends it, with its `attempt.json` unless nobody was left to write one."""
-        if outcome != "lost":
+        if outcome != "lost" and not self.is_row(attempt):
             self.keep(attempt, "attempt.json", Late(lambda s: canonical(s.settled(attempt_record(s, attempt)))))
             self.list_files(attempt, [("attempt.json", "derived")])
         self.add(
@@ -406,14 +488,39 @@ def seal(story: Story, steps: Iterable[Step | Checkpoint], folder: Path) -> Iter
         prev, size = sha256(line), size + 1
 
 
+def make_task(name: str, *, row: bool = False) -> Body:
+    kind = {"format": "question", "path": "units.jsonl"} if row else {"format": "harbor", "path": f"tasks/{name}"}
+    return {"name": name, "sha256": sha256(name.encode()), **kind}
+
+
+def make_model(name: str, prices: Body | None = None) -> Body:
+    """A model; it costs nothing unless there are `prices`: dollars for a million tokens, by bucket."""
+    rows = prices or {"input": "0.000000000000", "output": "0.000000000000"}
+    price = [{"bucket": bucket, "above_inputs": 0, "usd_per_million": usd} for bucket, usd in rows.items()]
+    return {
+        "name": name,
+        "provider": "openai",
+        "model": name,
+        "api": "chat",
+        "base_url": None,
+        "effort": None,
+        "max_output_tokens": 1000,
+        "request_timeout_sec": 60,
+        "api_key_env": None,
+        "rpm": None,
+        "tpm": None,
+        "price": {"source": "here", "rows": price},
+    }
+
+
 def make_design(tasks: int = 2, models: int = 0, arms: int = 2, epochs: int = 2, replacements: int = 1) -> Body:
     return {
         "format": 1,
         "study": {"name": "story"},
         "stage": {"name": "main", "type": "standard", "epochs": epochs, "replacements": replacements},
         "draw": {"seed": 8},
-        "tasks": [{"name": f"task-{i:06d}", "sha256": sha256(str(i).encode())} for i in range(tasks)],
-        "models": [{"name": f"model-{i}"} for i in range(models)],
+        "tasks": [make_task(f"task-{i:06d}") for i in range(tasks)],
+        "models": [make_model(f"model-{i}") for i in range(models)],
         "agent": {"name": "oracle", "settings": {}, "timeout_sec": 60},
         "sandbox": {"kind": "namespace", "network": "none"},
         "arms": [{"name": f"arm-{i}"} for i in range(arms)],

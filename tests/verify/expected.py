@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from primitives import Body, trial_id
+from primitives import Body, money, picodollars, trial_id
 
 if TYPE_CHECKING:
-    from builder import Story
+    from builder import Step, Story
 
 
 def grade_summary(design: Body, finals: dict[str, Body]) -> Body:
@@ -29,6 +29,38 @@ def grade_summary(design: Body, finals: dict[str, Body]) -> Body:
     return {"format": 1, "all": _counts(everything), "groups": groups}
 
 
+def spent(story: Story, before: Step, model: str | None) -> str:
+    """What was spent before, is settled and open at a step; of one model what is settled and open. Section 5."""
+    blocks: dict[int, Body] = {}
+    of_attempt = {}
+    total = 0 if model else picodollars(story.design["budget"]["spent_before"])
+    for step in story.entries():
+        body = step.body
+        if step is before:
+            break
+        if step.kind == "block.admitted":
+            reserve = picodollars(body["reserve"])
+            blocks[body["block"]] = {"model": body["model"], "reserve": reserve, "settled": 0, "held": {}}
+        elif step.kind == "block.ended":
+            blocks.pop(body["block"], None)
+        elif step.kind == "run.resumed":
+            for block in blocks.values():
+                block["reserve"] = block["settled"] = 0
+        elif step.kind == "attempt.admitted":
+            of_attempt[body["attempt"]] = blocks[body["block"]]
+        elif step.kind == "exchange.admitted":
+            of_attempt[body["attempt"]]["held"][body["exchange"]] = picodollars(body["held"])
+        elif step.kind == "exchange.ended":
+            block = of_attempt[body["attempt"]]
+            block["held"].pop(body["exchange"], None)
+            block["settled"] += picodollars(body["charged"])
+            total += picodollars(body["charged"]) if model in (None, block["model"]) else 0
+    for block in blocks.values():
+        if model in (None, block["model"]):
+            total += max(block["reserve"] - block["settled"], sum(block["held"].values()))
+    return money(total)
+
+
 def attempt_record(story: Story, attempt: str) -> Body:
     """Section 8, from the attempt's steps up to its end."""
     last: dict[str, Body] = {}
@@ -41,6 +73,7 @@ def attempt_record(story: Story, attempt: str) -> Body:
         listed.setdefault(step.kind, []).append(body)
         if step.kind == "attempt.ended":
             break
+    bills = listed.get("exchange.ended", [])
     no_model = {"available": False, "reason": "no model is called through proctor in this run"}
     return {
         "format": 1,
@@ -52,10 +85,28 @@ def attempt_record(story: Story, attempt: str) -> Body:
         "boundaries": [body["boundary"] for body in listed["attempt.boundary"]],
         "sandboxes": listed["sandbox.started"],
         "ended": last["attempt.ended"],
-        "tokens": no_model,
-        "cost": no_model,
+        "tokens": _tokens(bills) if last["attempt.admitted"]["model"] else no_model,
+        "cost": _of_an_attempt(_cost(bills)) if last["attempt.admitted"]["model"] else no_model,
         "snapshots": {"available": False, "reason": "no snapshot is part of the evidence in this version"},
     }
+
+
+def _tokens(bills: list[Body]) -> Body:
+    return dict(sum((Counter(body["usage"]) for body in bills if body["usage"]), Counter()))
+
+
+def _cost(bills: list[Body]) -> Body:
+    return {
+        "charged": money(sum(picodollars(body["charged"]) for body in bills)),
+        "exchanges": len(bills),
+        "estimated": sum(body["estimated"] for body in bills),
+        "overruns": sum(body["overrun"] for body in bills),
+        "tokens": _tokens(bills),
+    }
+
+
+def _of_an_attempt(cost: Body) -> Body:
+    return {name: cost[name] for name in ("charged", "exchanges", "estimated")}
 
 
 def run_summary(story: Story) -> Body:
@@ -71,6 +122,8 @@ def run_summary(story: Story) -> Body:
         for arm in sorted(arm["name"] for arm in design["arms"]):
             finals = [body for trial, body in story.finals.items() if trials.get(trial) == (model, arm)]
             mine = [body for body in ends if trials.get(body["attempt"][:16]) == (model, arm)]
+            bills = [step.body for step in steps if step.kind == "exchange.ended"]
+            bills = [body for body in bills if trials.get(body["attempt"][:16]) == (model, arm)]
             grades = Counter(final["grade"] for final in finals)
             groups.append(
                 {
@@ -82,6 +135,7 @@ def run_summary(story: Story) -> Body:
                     "exceptions": dict(Counter(body["exception"] for body in mine if body["exception"])),
                     "superseded": sum(body["outcome"] in ("interrupted", "lost") for body in mine),
                     "replaced": sum(bool(b["replaces"]) for b in begins if trials.get(b["trial"]) == (model, arm)),
+                    "cost": _cost(bills) if model else None,
                 }
             )
     return {
@@ -92,6 +146,11 @@ def run_summary(story: Story) -> Body:
         "stage": design["stage"]["name"],
         "complete": ended["complete"],
         "totals": ended["totals"],
+        "synthetic": [model["name"] for model in design["models"] if "synthetic" in model],
+        "spent": {
+            "before": design["budget"]["spent_before"] if "budget" in design else None,
+            "charged": money(sum(picodollars(step.body["charged"]) for step in steps if step.kind == "exchange.ended")),
+        },
         "openings": sum(step.kind in ("run.admitted", "run.resumed") for step in steps),
         "groups": groups,
     }

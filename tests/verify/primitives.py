@@ -73,6 +73,38 @@ def trial_id(task: str, model: str | None, arm: str, epoch: int) -> str:
     return sha256(canonical([task, model, arm, epoch]))[:16]
 
 
+def money(picodollars: int) -> str:
+    """12 decimals."""
+    digits = str(picodollars).zfill(13)
+    return f"{digits[:-12]}.{digits[-12:]}"
+
+
+def picodollars(amount: str) -> int:
+    return int(amount.replace(".", ""))
+
+
+def cost(rows: list[Body], usage: Body) -> str:
+    """Section 4: of each bucket the row with the greatest start that is below the tokens that go in; rounded up."""
+    inputs = sum(usage.get(bucket, 0) for bucket in ("input", "cache_read", "cache_write", "cache_write_1h"))
+    total = 0
+    for bucket, count in usage.items():
+        found = [row for row in rows if row["bucket"] == bucket and row["above_inputs"] < max(inputs, 1)]
+        total += count * picodollars(max(found, key=lambda row: row["above_inputs"])["usd_per_million"])
+    return money(-(-total // 10**6))
+
+
+def worst_case(rows: list[Body], inputs: int, outputs: int) -> str:
+    """Section 4, the slow way: the dearest of all numbers of tokens that may go in, and of all buckets."""
+    buckets = {row["bucket"] for row in rows}
+    within = {inputs, *(start for row in rows if 0 < (start := row["above_inputs"]) < inputs)}
+    return max(
+        cost(rows, {one: count, other: outputs})
+        for count in within
+        for one in buckets - {"output", "reasoning"}
+        for other in buckets & {"output", "reasoning"}
+    )
+
+
 Place = tuple[str, str | None, int]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builder import make_model, make_task
 from primitives import drawn_order
 
 from proctor_verify.design import Design, Trials
@@ -21,8 +22,8 @@ def _design(vector: dict[str, Any]) -> dict[str, Any]:
         "study": {"name": "vectors"},
         "stage": {"name": vector["stage"], "epochs": vector["epochs"], "replacements": 0},
         "draw": {"seed": vector["seed"]},
-        "tasks": [{"name": name} for name in vector["tasks"]],
-        "models": [] if vector["model"] is None else [{"name": vector["model"]}],
+        "tasks": [make_task(name) for name in vector["tasks"]],
+        "models": [] if vector["model"] is None else [make_model(vector["model"])],
         "arms": [{"name": name} for name in vector["arms"]],
         "agent": {"name": "nop", "settings": {}},
         "sandbox": {"kind": "namespace", "network": "none"},
@@ -44,7 +45,7 @@ def test_blocks_are_drawn_as_the_vectors_say(vector: dict[str, Any]) -> None:
 
 def test_indices_go_on_from_one_model_to_the_next() -> None:
     value = _design(VECTORS[1])
-    value["models"] = [{"name": "b"}, {"name": "a"}]
+    value["models"] = [make_model("b"), make_model("a")]
     design = Design.read(value)
     trials, order = Trials(design), Order(design)
     drawn = drawn_order(value)

@@ -1,11 +1,13 @@
 """The derived files of a run: summary.json and grade_summary.json, from the design and the journal alone.
 
-`summary.json` is `{format, run_id, design_sha256, study, stage, complete, totals, openings, groups}`: `totals` as in
-`run.ended`, `openings` how many processes wrote the journal, `groups` one for each planned (model, arm), sorted by
-model (null first) and then arm by code point: `{model, arm, planned, grades: {pass, fail, ungraded}, reasons,
-exceptions, superseded, replaced}`. `reasons` counts finals by reason id, `exceptions` ends of attempts by exception
-id, `superseded` attempts that ended interrupted or lost, `replaced` attempts that took the place of one that
-infrastructure ended.
+`summary.json` is `{format, run_id, design_sha256, study, stage, complete, totals, openings, synthetic, spent, groups}`:
+`totals` as in `run.ended`, `openings` how many processes wrote the journal, `synthetic` the names of models that are
+made up, `spent` `{before, charged}` in money, `before` null without a budget. `groups` has one for each planned (model,
+arm), sorted by model (null first) and then arm by code point: `{model, arm, planned, grades: {pass, fail, ungraded},
+reasons, exceptions, superseded, replaced, cost}`. `reasons` counts finals by reason id, `exceptions` ends of attempts
+by exception id, `superseded` attempts that ended interrupted or lost, `replaced` attempts that took the place of one
+that infrastructure ended. `cost` is null without a model, else `{charged, exchanges, estimated, overruns, tokens:
+{bucket: n}}` over all attempts, those that do not count too.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from itertools import islice
 from typing import Any
 
 from proctor.core.canonical import encode
+from proctor.core.money import Usd
 from proctor.evidence.fold import Cell, CellCounts, RunState
 from proctor.evidence.reader import read_entries
 from proctor.evidence.runfolder import FileRef, RunFolder
@@ -65,6 +68,11 @@ def run_summary(design: Design, drawn: Plan, state: RunState) -> dict[str, Any]:
         "complete": state.finals == total,
         "totals": state.totals(total),
         "openings": len(state.openings),
+        "synthetic": list(design.synthetic),
+        "spent": {
+            "before": design.budget.spent_before if design.budget is not None else None,
+            "charged": str(Usd(state.charged.total())),
+        },
         "groups": [_group(cell, planned[cell], state.counts.get(cell)) for cell in sorted(planned, key=_by_model)],
     }
 
@@ -84,6 +92,17 @@ def _group(cell: Cell, planned: int, counts: CellCounts | None) -> dict[str, Any
         "exceptions": dict(seen.exceptions),
         "superseded": seen.superseded,
         "replaced": seen.replaced,
+        "cost": _cost(seen) if cell.model is not None else None,
+    }
+
+
+def _cost(seen: CellCounts) -> dict[str, Any]:
+    return {
+        "charged": str(Usd(seen.charged)),
+        "exchanges": seen.exchanges,
+        "estimated": seen.estimated,
+        "overruns": seen.overruns,
+        "tokens": dict(seen.tokens),
     }
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from proctor_verify.check import Check
 from proctor_verify.checks import (
     attempts,
+    budget,
     checkpoints,
     derived,
     design,
+    exchanges,
     files,
     finals,
     grades,
@@ -17,6 +19,7 @@ from proctor_verify.checks import (
     order,
     packs,
     planned,
+    rows,
     summaries,
 )
 
@@ -41,6 +44,8 @@ CHECKS: tuple[type[Check], ...] = (
     manifests.Verdict,
     design.Digest,
     design.Plan,
+    rows.SyntheticMarked,
+    budget.BudgetRules,
     attempts.BlocksAdmitted,
     attempts.BlocksDrawn,
     attempts.BlocksEnded,
@@ -55,6 +60,14 @@ CHECKS: tuple[type[Check], ...] = (
     planned.AgentsEnded,
     planned.WorldsPlanned,
     planned.Assured,
+    rows.RowsBare,
+    rows.AnswersScored,
+    exchanges.ExchangesAdmitted,
+    exchanges.ExchangesEnded,
+    exchanges.CostsRecomputed,
+    budget.BudgetBlocks,
+    budget.BudgetCeiling,
+    budget.CeilingDisclosed,
     attempts.Flight,
     finals.One,
     finals.Agree,

@@ -9,6 +9,8 @@ from typing import Any
 from proctor_verify import strictjson
 from proctor_verify.check import Check
 from proctor_verify.journal import Entry
+from proctor_verify.money import Bill
+from proctor_verify.prices import usd
 from proctor_verify.run import Run
 from proctor_verify.schema import BLOB_FIELDS
 
@@ -34,8 +36,9 @@ class _Said:
     boundaries: list[str] = field(default_factory=list)
     sandboxes: list[dict[str, Any]] = field(default_factory=list)
 
-    def record(self, ended: dict[str, Any]) -> dict[str, Any]:
+    def record(self, ended: dict[str, Any], bill: Bill) -> dict[str, Any]:
         """The content of the file."""
+        called = self.identity["model"] is not None
         return {
             "format": 1,
             "identity": self.identity,
@@ -43,8 +46,8 @@ class _Said:
             "boundaries": self.boundaries,
             "sandboxes": self.sandboxes,
             "ended": ended,
-            "tokens": _NO_MODEL,
-            "cost": _NO_MODEL,
+            "tokens": bill.tokens if called else _NO_MODEL,
+            "cost": _cost(bill) if called else _NO_MODEL,
             "snapshots": _NO_SNAPSHOT,
         }
 
@@ -89,8 +92,12 @@ class Derived(Check):
         if attempt is None or named is None or named.role != "derived":
             return
         self.looked += 1
-        if sha256(strictjson.encode(said.record(_own(entry)))).hexdigest() != named.sha256:
+        if sha256(strictjson.encode(said.record(_own(entry), attempt.bill))).hexdigest() != named.sha256:
             self.fail(f"{attempt.folder}/{NAME}", "is not what the attempt's entries come to")
+
+
+def _cost(bill: Bill) -> dict[str, Any]:
+    return {"charged": usd(bill.charged), "exchanges": bill.exchanges, "estimated": bill.estimated}
 
 
 def _own(entry: Entry) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class Unlisted(Check):
             self._quarantined.update(named["path"] for named in entry.body["quarantined"])
         elif entry.kind == "attempt.ended":
             attempt = self.run.open.get(entry.body["attempt"])
-            if attempt is not None and is_safe(attempt.folder):
+            if attempt is not None and not attempt.is_row and is_safe(attempt.folder):
                 self._search(_below(self.run, attempt.folder, attempt.files))
         else:
             for name in BLOB_FIELDS[entry.kind]:
@@ -130,7 +130,8 @@ class Unlisted(Check):
             return 0
         mark = folder_mark([name])
         trials = self.trials
-        return max((trials.attempts[t] for t in trials.find_prefix(digits) if trials.folders[t] == mark), default=0)
+        found = (t for t in trials.find_prefix(digits) if trials.folders[t] == mark and not trials.is_row(t))
+        return max((trials.attempts[t] for t in found), default=0)
 
 
 def _names(run: Run, path: str) -> Iterator[_Stranger]:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from proctor_verify.check import Check
 from proctor_verify.checks.verdicts import REPORTS, TESTS, Rewards, Rule, read_rewards, standing, stands
 from proctor_verify.errors import Unreadable
 from proctor_verify.journal import Entry
 from proctor_verify.run import OpenAttempt, Run
 
+# Where the design's rule is about test reports, a scorer's own word decides.
+_OF_SCORERS = Rule("reward", ">=", 1.0)
+_WRONG = ("wrong_answer", "no_answer", "below_threshold")
+_UNSCORED = ("scorer_failed", "scorer_timeout")
+
 
 class Grades(Check):
     id = "grades.recomputed"
     doc = (
         "grade, reason, reward and rewards follow from the attempt's own reward files and the end of its verifier, "
-        "as far as no test report decides"
+        "as far as no test report decides; of a question row they follow from its rewards"
     )
     noun = "grades"
     kinds = ("attempt.ended",)
@@ -41,6 +48,10 @@ class Grades(Check):
         said = graded["grade"], graded["reason"]
         if (said[0] == "pass") != (said[1] is None):
             return None  # said by attempts.graded
+        if verifier is None and attempt.stopped_for_money:
+            return _nothing_counted(graded)
+        if attempt.is_row:
+            return self._row(graded)
         if verifier is None:
             return f"was graded {said[0]}, and no verifier ended"
         try:
@@ -55,8 +66,31 @@ class Grades(Check):
             return f"has reward {stands_so.reward} in its files, {graded['reward']} in its grade"
         return _numbers(graded["rewards"], rewards) or _tests(attempt, graded["tests"], graded["reason"])
 
+    def _row(self, graded: dict[str, Any]) -> str | None:
+        """A row's rewards are its scorer's word; the rest follows from them."""
+        rewards, rule = graded["rewards"], self._rule or _OF_SCORERS
+        said: set[tuple[str, str | None]]
+        if rewards and rule.key not in rewards:
+            said, reward = {("ungraded", "reward_key_missing")}, None
+        elif rewards and rule.holds(rewards[rule.key]):
+            said, reward = {("pass", None)}, rewards[rule.key]
+        elif rewards:
+            said, reward = {("fail", reason) for reason in _WRONG}, rewards[rule.key]
+        else:
+            said, reward = {("ungraded", reason) for reason in _UNSCORED}, None
+        if (graded["grade"], graded["reason"]) not in said or graded["reward"] != reward:
+            return (
+                f"was graded {graded['grade']} ({graded['reason']}, reward {graded['reward']}) with rewards {rewards}"
+            )
+        return None if graded["tests"] is None else "counts tests, and is of a question row"
+
     def _file(self, attempt: OpenAttempt, path: str, most: int) -> bytes:
         return self.run.folder.read_start(f"{attempt.folder}/{path}", most)
+
+
+def _nothing_counted(graded: dict[str, Any]) -> str | None:
+    counted = graded["rewards"] or graded["reward"] is not None or graded["tests"] is not None
+    return "was refused its money, and has a reward or tests" if counted else None
 
 
 def _numbers(said: dict[str, float], rewards: Rewards) -> str | None:

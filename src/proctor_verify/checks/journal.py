@@ -141,7 +141,7 @@ class Recovered(Check):
         self._due, self._lost = False, set(in_flight)
 
     def _goes_between(self, entry: Entry) -> bool:
-        if entry.kind in ("attempt.files", "attempt.ended"):
+        if entry.kind in ("exchange.ended", "attempt.files", "attempt.ended"):
             return entry.body["attempt"] in self._lost
         return entry.kind == "checkpoint.made"
 

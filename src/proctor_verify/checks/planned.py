@@ -11,7 +11,11 @@ from proctor_verify.vocabulary import NETWORKS
 
 ANY_KIND = "auto"
 # What an agent's own end may come to; every other exception of an attempt has another source.
-_OF_AGENTS = frozenset({"agent_timeout", "agent_killed", "agent_error", "agent_output_capped"})
+_OF_AGENTS = frozenset(
+    {"agent_timeout", "agent_killed", "agent_error", "agent_output_capped", "step_limit", "token_limit"}
+)
+# Limits that an agent keeps by itself; every other one is of its world, and ends it.
+_OWN_LIMITS = {"steps": "step_limit", "tokens": "token_limit", "context": "context_exceeded"}
 
 
 class _OfAnArm(Check):
@@ -56,7 +60,7 @@ class AgentsEnded(Check):
     id = "agents.ended"
     doc = (
         "an agent's exception follows from how it ended, and its attempt's end says it too; an attempt that completed "
-        "has an agent and a verifier that ended"
+        "has an agent and, unless it is of a question row, a verifier that ended, or was refused an exchange for money"
     )
     noun = "agents"
     kinds = ("agent.ended", "attempt.ended")
@@ -73,7 +77,8 @@ class AgentsEnded(Check):
             return
         of_agent = attempt.agent_ended["exception"] if attempt.agent_ended is not None else None
         completed, said = body["outcome"] == "completed", body["exception"]
-        if completed and (attempt.agent_ended is None or attempt.verifier_ended is None):
+        of_verifier = attempt.is_row or attempt.verifier_ended is not None
+        if completed and not attempt.stopped_for_money and (attempt.agent_ended is None or not of_verifier):
             self.fail_at(entry, f"completes {attempt.id} without an end of its agent or of its verifier")
         elif said != of_agent and (said in _OF_AGENTS or (completed and said is None)):
             self.fail_at(entry, f"ends with exception {said}, and its agent with {of_agent}")
@@ -125,8 +130,10 @@ def _exception(ended: dict[str, Any]) -> str | None:
         return "agent_start_failed"
     if ended["timed_out"]:
         return "agent_timeout"
-    if ended["signal"] is not None or ended["limit_hit"] is not None:
+    if ended["signal"] is not None:
         return "agent_killed"
+    if ended["limit_hit"] is not None:
+        return _OWN_LIMITS.get(ended["limit_hit"], "agent_killed")
     if ended["exit_code"] != 0:
         return "agent_error"
     return "agent_output_capped" if ended["output_dropped"] else None

@@ -11,6 +11,7 @@ from proctor_verify.check import Check
 from proctor_verify.design import Design
 from proctor_verify.errors import Unreadable
 from proctor_verify.journal import Entry
+from proctor_verify.prices import usd
 from proctor_verify.run import Run, Tally
 
 MAX_SUMMARY = 64 << 20
@@ -80,6 +81,11 @@ def run_summary(run: Run, design: Design) -> dict[str, Any]:
         "complete": run.complete,
         "totals": totals(run, design),
         "openings": run.openings,
+        "synthetic": list(design.parts.synthetic),
+        "spent": {
+            "before": usd(design.parts.budget.spent_before) if design.parts.budget is not None else None,
+            "charged": usd(run.money.charged),
+        },
         "groups": [
             {
                 "model": model,
@@ -90,9 +96,21 @@ def run_summary(run: Run, design: Design) -> dict[str, Any]:
                 "exceptions": dict(tally.exceptions),
                 "superseded": tally.superseded,
                 "replaced": tally.replaced,
+                "cost": _cost(tally) if model is not None else None,
             }
             for model, arm, tally in _groups(run, design)
         ],
+    }
+
+
+def _cost(tally: Tally) -> dict[str, Any]:
+    bill = tally.bill
+    return {
+        "charged": usd(bill.charged),
+        "exchanges": bill.exchanges,
+        "estimated": bill.estimated,
+        "overruns": bill.overruns,
+        "tokens": bill.tokens,
     }
 
 

@@ -1,0 +1,231 @@
+"""Checks of money at every entry: what blocks set aside, what exchanges hold, and what is said to be used up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proctor_verify.check import Check
+from proctor_verify.design import NO_TRIAL
+from proctor_verify.design_parts import Budget
+from proctor_verify.journal import Entry
+from proctor_verify.prices import pico, usd
+
+# A run that stops for one of these reasons has said so in one of these scopes.
+_SCOPES_OF = {"ceiling_reached": {"ceiling"}, "overrun": {"overrun"}, "cap_reached": {"cap", "model_cap"}}
+_REFUSED_FOR = ("ceiling_reached", "overrun", "budget_absent")
+# The journal took no more: what was still to be said could not be.
+_CUT_SHORT = ("disk_full", "write_failed")
+
+
+class BudgetBlocks(Check):
+    id = "budget.blocks"
+    doc = (
+        "a block sets its model's reserve aside, nothing where nothing of it is left to run, and is admitted only "
+        "where that fits under the cap and its model's cap, no overrun came before, and nothing said that it is not"
+    )
+    noun = "blocks"
+    kinds = ("block.admitted",)
+    needs_design = True
+
+    def entry(self, entry: Entry) -> None:
+        body = entry.body
+        block = self.trials.locate_block(body["task"], body["model"], body["epoch"])
+        if block == NO_TRIAL:
+            return  # said by blocks.admitted
+        self.looked += 1
+        budget = self.design.parts.budget
+        if budget is None or body["reserve"] is None:
+            if budget is not None or body["reserve"] is not None:
+                there = "no budget" if budget is None else "one"
+                self.fail_at(entry, f"sets {body['reserve']} aside, and the design has {there}")
+            return
+        fault = self._reserve(block, budget, body) or self._room(budget, body)
+        if fault is not None:
+            self.fail_at(entry, fault)
+
+    def _reserve(self, block: int, budget: Budget, body: dict[str, Any]) -> str | None:
+        share = budget.shares.get(body["model"])
+        wanted = share.reserve if share is not None else 0
+        said, finals = pico(body["reserve"]), self.run.blocks.finals[block]
+        if said == wanted and (finals < len(self.design.arms) or not wanted):
+            return None
+        if said == 0 and (finals == len(self.design.arms) or self.run.is_settled(block)):
+            return None
+        return f"sets {body['reserve']} aside for a block with {finals} finals, whose model's reserve is {usd(wanted)}"
+
+    def _room(self, budget: Budget, body: dict[str, Any]) -> str | None:
+        money, model, reserve = self.run.money, body["model"], pico(body["reserve"])
+        if money.overran or money.crossed:
+            return "admits a block after an overrun"
+        share = budget.shares.get(model)
+        if money.closed and any(scope != "model_cap" or of == model for scope, of in money.closed):
+            return "admits a block, where an entry says that none is admitted any more"
+        if money.total + reserve > budget.cap:
+            return f"sets {usd(reserve)} aside on top of {usd(money.total)}, past the cap of {usd(budget.cap)}"
+        of_model = money.charged_of[model] + money.open_of[model]
+        if share is not None and of_model + reserve > share.cap:
+            return f"sets {usd(reserve)} aside on top of {usd(of_model)} of {model}, past its cap of {usd(share.cap)}"
+        return None
+
+
+class BudgetCeiling(Check):
+    id = "budget.ceiling"
+    doc = (
+        "at every entry, what was spent before, settled and open is at most cap plus margin, but for overruns; past "
+        "it, no exchange is admitted"
+    )
+    noun = "holds"
+    kinds = ("exchange.admitted",)
+    needs_design = True
+
+    def entry(self, entry: Entry) -> None:
+        attempt = self.run.open.get(entry.body["attempt"])
+        if attempt is None or attempt.trial == NO_TRIAL:
+            return  # said by attempts.admitted, attempts.ended, attempts.joined
+        self.looked += 1
+        budget, money, held = self.design.parts.budget, self.run.money, pico(entry.body["held"])
+        if budget is None:
+            if held:
+                self.fail_at(entry, f"holds {entry.body['held']}, and the design has no budget")
+        elif money.crossed:
+            self.fail_at(entry, f"admits {entry.body['exchange']} after an overrun took the run past its ceiling")
+        elif (total := money.total + money.more(attempt.block, held)) > budget.ceiling:
+            self.fail_at(entry, f"takes the run to {usd(total)}, past its ceiling of {usd(budget.ceiling)}")
+
+
+class BudgetRules(Check):
+    id = "budget.rules"
+    doc = (
+        "the design's amounts follow from each other: caps and reserves from expected costs within half a quantum, "
+        "allocation at most the cap, reserves at most caps, prior spend counted, something left below the ceiling; "
+        "models that cost anything have a budget"
+    )
+    noun = "budgets"
+    needs_design = True
+    unblinded = True
+
+    def finish(self) -> None:
+        parts = self.design.parts
+        if parts.budget is None:
+            if costly := [name for name, model in parts.models.items() if not model.prices.free]:
+                self.fail("design.json", f"has no budget, and {costly[0]} costs money")
+            return
+        self.looked = 1
+        for fault in _broken(parts.budget):
+            self.fail("design.json", fault)
+        self._models(parts.budget)
+
+    def _models(self, budget: Budget) -> None:
+        names = {name for name in self.design.models if name is not None}
+        planned = len(self.design.tasks) * self.design.epochs
+        narrowed = self.design.narrowed
+        if not names <= budget.shares.keys() or (not narrowed and names != budget.shares.keys()):
+            self.fail("design.json", "has a budget of other models than the stage's")
+        for name, share in budget.shares.items():
+            if share.blocks < planned or (share.blocks > planned and not narrowed):
+                self.fail("design.json", f"counts {share.blocks} blocks of {name}, and plans {planned}")
+
+
+class CeilingDisclosed(Check):
+    id = "ceiling.disclosed"
+    doc = (
+        "what `ceiling.reached` says is so, and is said where an exchange is refused for money, where more was charged "
+        "than held, and where a run ends for want of it; an exchange that is refused would not have fitted"
+    )
+    noun = "disclosures"
+    kinds = ("ceiling.reached", "exchange.refused", "run.ended")
+    needs_design = True
+
+    def entry(self, entry: Entry) -> None:
+        if entry.kind == "ceiling.reached":
+            fault = self._reached(entry.body)
+        elif entry.kind == "exchange.refused":
+            fault = self._refused(entry.body)
+        else:
+            fault = self._ended(entry.body["reason"])
+        if fault is not None:
+            self.fail_at(entry, fault)
+
+    def _reached(self, body: dict[str, Any]) -> str | None:
+        self.looked += 1
+        budget, money = self.design.parts.budget, self.run.money
+        scope, model, wanted = body["scope"], body["model"], pico(body["wanted"])
+        if budget is None:
+            return "says that money ran out, and the design has no budget"
+        if (scope, model) in money.closed:
+            return f"says again that {scope} is reached"
+        if (scope == "model_cap") != (model is not None) or (model is not None and model not in budget.shares):
+            return f"names model {model} for the scope {scope}"
+        spent, limit = money.total, budget.ceiling if scope == "ceiling" else budget.cap
+        if model is not None:
+            spent, limit = money.charged_of[model] + money.open_of[model], budget.shares[model].cap
+        if (pico(body["spent"]), pico(body["limit"])) != (spent, limit):
+            return f"says {body['spent']} of {body['limit']}, where {usd(spent)} of {usd(limit)} is so"
+        if scope == "overrun":
+            return None if money.overran else "speaks of an overrun, and there was none"
+        # where nothing is asked for, the ceiling alone can be passed already
+        if spent + wanted > limit or (scope == "ceiling" and not wanted and spent >= limit):
+            return None
+        return f"says that {scope} is reached, and {body['wanted']} on top of {body['spent']} fits"
+
+    def _refused(self, body: dict[str, Any]) -> str | None:
+        attempt = self.run.open.get(body["attempt"])
+        if attempt is None or attempt.trial == NO_TRIAL:
+            return None  # said by attempts.admitted, attempts.ended, attempts.joined
+        self.looked += 1
+        budget, money, reason, held = self.design.parts.budget, self.run.money, body["reason"], pico(body["held"])
+        if reason not in _REFUSED_FOR:
+            return f"refuses an exchange for {reason}"
+        if body["model"] != attempt.model:
+            return f"refuses an exchange with model {body['model']}, and the trial's is {attempt.model}"
+        if budget is None or reason == "budget_absent":
+            fits = budget is None and reason == "budget_absent" and held
+            return None if fits else f"refuses an exchange for {reason}, which is not so"
+        if not any((scope, None) in money.closed for scope in _SCOPES_OF[reason]):
+            return f"refuses an exchange for {reason}, and no ceiling.reached of this opening says so"
+        fits = money.total + money.more(attempt.block, held) <= budget.ceiling
+        if reason == "overrun":
+            return None if money.crossed else "refuses an exchange for an overrun that left the run below its ceiling"
+        if fits and not (money.crossed and money.total >= budget.ceiling):
+            return f"refuses an exchange of {body['held']}, which would have fitted below the ceiling"
+        return None
+
+    def _ended(self, reason: str | None) -> str | None:
+        money = self.run.money
+        said = {scope for scope, _ in money.closed}
+        if reason in _SCOPES_OF:
+            self.looked += 1
+            if not said & _SCOPES_OF[reason]:
+                return f"ends for {reason}, and no ceiling.reached of this opening says so"
+        if reason in _CUT_SHORT:
+            return None
+        if money.overran_now and "overrun" not in said:
+            return "ends an opening in which more was charged than held, and no ceiling.reached says so"
+        if money.crossed_now and "ceiling" not in said:
+            return "ends an opening in which the ceiling was passed, and no ceiling.reached says so"
+        return None
+
+
+def _broken(budget: Budget) -> list[str]:
+    """The rules that a budget's amounts break, multiplied out so that all is whole numbers but the reserve factor."""
+    shares, faults = budget.shares, []
+    total = sum(share.expected for share in shares.values())
+    if shares and not total:
+        faults.append("expects no cost at all")
+    for name, share in shares.items():
+        if total and 2 * abs(share.cap * total - budget.allocation * share.expected) > budget.cap_quantum * total:
+            faults.append(f"has a cap of {usd(share.cap)} for {name}, which is not its share of the allocation")
+        off = abs(share.reserve * share.blocks - budget.factor * share.expected)
+        if 2 * off > budget.reserve_quantum * share.blocks or not share.blocks:
+            faults.append(f"has a reserve of {usd(share.reserve)} for {name}, which is not that of its expected cost")
+        if share.reserve > share.cap:
+            faults.append(f"has a reserve of {usd(share.reserve)} for {name}, above its cap of {usd(share.cap)}")
+    if 2 * sum(share.cap for share in shares.values()) > 2 * budget.allocation + len(shares) * budget.cap_quantum:
+        faults.append("has caps that come to more than the allocation")
+    if budget.allocation > budget.cap:
+        faults.append(f"has an allocation of {usd(budget.allocation)}, above the cap of {usd(budget.cap)}")
+    if budget.spent_before < budget.prior:
+        faults.append(f"counts {usd(budget.spent_before)} as spent before, and declares {usd(budget.prior)}")
+    if shares and budget.spent_before >= budget.ceiling:
+        faults.append(f"has {usd(budget.spent_before)} spent before, which reaches the ceiling")
+    return faults
