@@ -48,9 +48,12 @@ class FunctionTools:
             return f"error: there is no tool {call.name[:80]!r}; there are: {known}"
         if call.arguments is None:
             return "error: the arguments are not a JSON object"
-        if (why := unfit(spec, call.arguments)) is not None:
+        required = spec.parameters["required"]
+        # models write null for what they leave out
+        arguments = {name: value for name, value in call.arguments.items() if value is not None or name in required}
+        if (why := unfit(spec, arguments)) is not None:
             return f"error: {why}"
-        result = await self.pools[spec.name].call(kwargs=call.arguments, deadline_sec=TOOL_SEC)
+        result = await self.pools[spec.name].call(kwargs=arguments, deadline_sec=TOOL_SEC)
         return _bounded(_text(result))
 
 

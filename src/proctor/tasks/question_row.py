@@ -34,6 +34,7 @@ _KEYS = (
 _NEEDED = ("id", "prompt", "target")
 _ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT}
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_SCORERS: Mapping[str, Scorer] = {scorer.value: scorer for scorer in Scorer}
 _LATER_SCORERS = ("judge",)
 
 Texts = Mapping[str, str]
@@ -188,11 +189,10 @@ def _scorer(row: Mapping[str, Any], scorer: Scorer, function: str | None) -> tup
     own = scorer
     if "scorer" in row:
         named = row["scorer"]
-        if named in _LATER_SCORERS:
-            raise Fault(f"this version cannot score with {named!r}", named, list(Scorer), Reason.NOT_IN_THIS_VERSION)
-        if not isinstance(named, str) or named not in list(Scorer):
-            raise Fault("`scorer` is one of the scorers", _shown(named), list(Scorer))
-        own = Scorer(named)
+        if not isinstance(named, str) or named not in _SCORERS:
+            later = Reason.NOT_IN_THIS_VERSION if named in _LATER_SCORERS else Reason.QUESTION_INVALID
+            raise Fault("`scorer` is one of the scorers of this version", _shown(named), list(_SCORERS), later)
+        own = _SCORERS[named]
     if "scorer_function" in row:
         if own is not Scorer.PYTHON:
             raise Fault("only the scorer `python` calls a `scorer_function`", own.value, Scorer.PYTHON.value)

@@ -125,10 +125,14 @@ def _found(match: re.Match[str], text: str) -> _Found:
 
 def _value(match: re.Match[str]) -> Fraction | None:
     digits = match["digits"].replace(",", "")
-    exponent = (match["exponent"] or match["power"] or "0").replace("−", "-")
-    if len(digits) > MAX_DIGITS or len(exponent) > 8 or abs(int(exponent)) > MAX_EXPONENT:
+    if len(digits) > MAX_DIGITS:
         return None
-    value = Fraction(digits) * Fraction(10) ** int(exponent)
+    value = Fraction(digits)
+    if (exponent := match["exponent"] or match["power"]) is not None:
+        exponent = exponent.replace("−", "-")
+        if len(exponent) > 8 or abs(int(exponent)) > MAX_EXPONENT:
+            return None
+        value *= Fraction(10) ** int(exponent)
     if match["below"] is not None:
         below = match["below"]
         if len(below) > MAX_DIGITS or "." in digits or int(below) == 0:
