@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from money_parts import ANSWERED, ASKED, DOLLAR, REQUEST, Spending, limits, said, totals
 from proctor.budget.authority import Authority, EntryWriter
 from proctor.budget.ceiling import Limits
 from proctor.core.money import ZERO, Usd
@@ -20,6 +19,7 @@ from proctor.evidence.fold import RunState
 from proctor.evidence.kinds import Kind
 from proctor.evidence.reader import read_entries
 from proctor.rollout.record import Record
+from spending_parts import ANSWERED, ASKED, DOLLAR, REQUEST, Spending, limits, said, totals
 
 PICO = Usd(1)
 HALF = Usd.parse("0.5")

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from money_parts import ANSWERED, ASKED, DOLLAR, REQUEST, Spending, limits, said, totals
 from proctor.core.money import ZERO, Usd
 from proctor.core.refusal import Refusal
 from proctor.evidence.entries import Entry
 from proctor.evidence.fold import RunState
+from spending_parts import ANSWERED, ASKED, DOLLAR, REQUEST, Spending, limits, said, totals
 
 pytestmark = pytest.mark.real
 
@@ -30,7 +30,7 @@ CEILING = CALLERS * HELD * KILLS
 SPENDER = """
 import asyncio, json, os, random, sys
 from pathlib import Path
-from money_parts import ANSWERED, ASKED, REQUEST, Spending, limits
+from spending_parts import ANSWERED, ASKED, REQUEST, Spending, limits
 from proctor.core.money import Usd
 from proctor.core.refusal import Refusal
 
