@@ -29,6 +29,7 @@ COMMANDS = {
     "verify": "proctor.cli.verify:verify",
     "show": "proctor.cli.show:show",
     "results": "proctor.cli.results:results",
+    "report": "proctor.cli.report:report",
     "tasks": "proctor.cli.tasks:tasks",
     "keys": "proctor.cli.keys:keys",
     "completion": "proctor.cli.completion:completion",

@@ -11,7 +11,6 @@ from proctor.report.text import dollars, table
 
 _FINDS = "finds from: the smallest true difference that a run like this finds with 80 % power"
 _CLUSTERED = "tasks stand in clusters: the interval takes that in, McNemar's test does not"
-_NO_TASK = "-"
 
 
 def comparison_lines(compared: Sequence[Comparison]) -> list[str]:
@@ -22,12 +21,12 @@ def comparison_lines(compared: Sequence[Comparison]) -> list[str]:
     if claimed:
         head = ["preregistered", "compared", *_HEAD, "p (Holm)", "alpha", "decision"]
         rows = [
-            [each.claim, names(each), *_cells(each), p_text(each.adjusted), each.alpha, decision_text(each)]
+            [each.claim, _row_name(each), *_cells(each), p_text(each.adjusted), each.alpha, decision_text(each)]
             for each in claimed
         ]
         lines += ["", *table(head, rows)]
     if others:
-        lines += ["", *table(["not preregistered", *_HEAD], [[names(each), *_cells(each)] for each in others])]
+        lines += ["", *table(["not preregistered", *_HEAD], [[_row_name(each), *_cells(each)] for each in others])]
     if compared:
         lines.append(_FINDS)
     if any(each.estimate and each.estimate.clustered and each.p and each.p.test == MCNEMAR for each in compared):
@@ -45,18 +44,21 @@ def _cells(each: Comparison) -> list[str | None]:
         None if found is None else amount_text(each, found.mean, signed=True),
         None if low_high is None else range_text(each, Fraction(low_high.low), Fraction(low_high.high)),
         None if each.bounds is None else range_text(each, *each.bounds),
-        None if each.p is None else _finds(each),
+        finds_text(each),
         p_text(None if each.p is None else each.p.p, None if each.p is None else each.p.error),
         f"{each.test}, {each.direction.value}",
     ]
+
+
+def _row_name(each: Comparison) -> str:
+    return names(each) + (" SYNTHETIC" if each.synthetic else "")
 
 
 def names(each: Comparison) -> str:
     """What is compared: `model · first - second`, and the endpoint where it is not `solved`."""
     pair = f"{each.first} - {each.second}"
     endpoint = "" if each.endpoint == "solved" else f" ({each.endpoint})"
-    made_up = " SYNTHETIC" if each.synthetic else ""
-    return (pair if each.model is None else f"{each.model} · {pair}") + endpoint + made_up
+    return (pair if each.model is None else f"{each.model} · {pair}") + endpoint
 
 
 def amount_text(each: Comparison, value: Fraction, *, signed: bool) -> str:
@@ -78,9 +80,10 @@ def range_text(each: Comparison, low: Fraction, high: Fraction) -> str:
     return f"[{amount_text(each, low, signed=True)}, {amount_text(each, high, signed=True)}]"
 
 
-def _finds(each: Comparison) -> str:
+def finds_text(each: Comparison) -> str | None:
+    """The smallest difference that such a run finds; None where that cannot be told."""
     if each.detectable is None:
-        return "nothing" if each.test == MCNEMAR else _NO_TASK
+        return "nothing" if each.p is not None and each.test == MCNEMAR else None
     return amount_text(each, Fraction(each.detectable), signed=False)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from proctor.core.money import Usd
 from proctor.report.cells import CellResult
 from proctor.report.reading import Reading
 from proctor.report.spending import Spend
@@ -37,13 +39,16 @@ def cost_lines(results: Sequence[CellResult], reading: Reading, money: Spend | N
         lines += field("" if number else "spent", line)
     lines += _disclosed(results)
     for body in reading.state.reached:
-        model = "" if body["model"] is None else f" of {safe(body['model'])}"
-        lines += field("money", f"the {safe(body['scope']).replace('_', ' ')}{model} was reached: {_reached(body)}")
+        lines += field("stopped", safe(reached_text(body)))
     return lines
 
 
-def _reached(body: dict[str, str]) -> str:
-    return safe(f"{body['spent']} spent, {body['wanted']} wanted on top, limit {body['limit']}")
+def reached_text(body: Mapping[str, Any]) -> str:
+    """What a `ceiling.reached` entry says, in a sentence."""
+    scope = str(body["scope"]).replace("_", " ")
+    whose = scope if body["model"] is None else f"{scope} of {body['model']}"
+    spent, wanted, limit = (dollars(Usd.parse(body[name])) for name in ("spent", "wanted", "limit"))
+    return f"money ran out ({whose}): {spent} spent, {wanted} more was wanted, the limit is {limit}"
 
 
 def _row(each: CellResult) -> list[str | int | None]:

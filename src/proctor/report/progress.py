@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TextIO, cast
 
@@ -13,6 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from proctor.report.spending import Spend
 from proctor.report.text import count, safe
 
 MANY = 200
@@ -23,7 +25,7 @@ _BAR = 30
 
 @dataclass
 class Tally:
-    """What progress knows: counts, and what is in flight (trial label to phase)."""
+    """What progress knows: counts, what is in flight (trial label to phase), and a way to ask for the money now."""
 
     planned: int
     done: int = 0
@@ -35,6 +37,11 @@ class Tally:
     draining: str | None = None
     started: float = field(default_factory=time.monotonic)
     done_before: int = 0
+    money: Callable[[], Spend | None] | None = None
+
+    def spend(self) -> Spend | None:
+        """The money now, None where no model is used."""
+        return None if self.money is None else self.money()
 
     def left_sec(self) -> float | None:
         """Seconds until the end at the pace so far, or None before there is one."""
@@ -57,6 +64,9 @@ class Tally:
             parts.append(f"{self.superseded} superseded")
         if self.replaced:
             parts.append(f"{self.replaced} replaced")
+        money = self.spend()
+        if money is not None:
+            parts.append(money.line())
         if left is not None and self.done < self.planned:
             parts.append(f"{human(left)} left")
         if self.draining:
@@ -120,7 +130,8 @@ class Progress:
 
     def begins(self, planned: int, done: int, grades: dict[str, int]) -> None:
         """The plan is known; `done` trials have their final from before."""
-        self.tally = Tally(planned, done, {**self.tally.grades, **grades}, done_before=done)
+        money = self.tally.money
+        self.tally = Tally(planned, done, {**self.tally.grades, **grades}, done_before=done, money=money)
         self._say(f"{count(planned, 'trial')} planned" + (f", {done} done before" if done else ""))
 
     def notice(self, text: str) -> None:
@@ -174,6 +185,8 @@ class Progress:
         bar = Table.grid()  # a bar alone ends no line
         bar.add_row(ProgressBar(total=max(1, tally.planned), completed=tally.done, width=min(_BAR, room)))
         rows: list[Table | Text] = [bar, _line(tally.line(), room)]
+        money = tally.spend()
+        rows += [_line(f"  {line}", room, "dim") for line in (money.lines() if money else ())]
         rows += [
             _line(f"  {phase:12} {safe(label)}", room, "dim") for label, phase in list(tally.in_flight.items())[:SHOWN]
         ]

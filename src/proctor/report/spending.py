@@ -107,6 +107,16 @@ class Spend:
         """What is held for exchanges in flight."""
         return Usd(sum(each.held.pico for each in self.models))
 
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> Spend:
+        """Back from `as_record`, as another process answers it. Raises Refusal `money_invalid`."""
+        models = tuple(
+            ModelSpend(each["model"], Usd.parse(each["charged"]), Usd.parse(each["held"]), _amount(each["cap"]))
+            for each in record["models"]
+        )
+        cap, ceiling = _amount(record["cap"]), _amount(record["ceiling"])
+        return cls(models, Usd.parse(record["before"]), cap, ceiling, tuple(record["synthetic"]))
+
     def as_record(self) -> dict[str, Any]:
         """For JSON."""
         return {
@@ -129,11 +139,12 @@ class Spend:
 
     def line(self) -> str:
         """The whole in a few words, for live progress."""
-        made_up = " SYNTHETIC" if self.synthetic else ""
-        spent = f"{dollars(self.before + self.charged)} spent{made_up}"
-        if self.held.pico:
-            spent += f" + {dollars(self.held)} held"
-        return spent if self.cap is None or self.ceiling is None else f"{spent} of {dollars(self.cap)}"
+        limits = ""
+        if self.cap is not None and self.ceiling is not None:
+            limits = f" of cap {dollars(self.cap)} (ceiling {dollars(self.ceiling)})"
+        held = f", {dollars(self.held)} held" if self.held.pico else ""
+        made_up = ", SYNTHETIC" if self.synthetic else ""
+        return f"{dollars(self.before + self.charged)}{limits}{held}{made_up}"
 
     def lines(self) -> Iterator[str]:
         """A line for each model against its cap, and one for all against cap and ceiling."""
@@ -146,6 +157,10 @@ class Spend:
             before = f", {dollars(self.before)} of it before this run" if self.before.pico else ""
             total = dollars(self.before + self.charged)
             yield f"all: {total} of the cap {dollars(self.cap)}, hard ceiling {dollars(self.ceiling)}{before}"
+
+
+def _amount(text: str | None) -> Usd | None:
+    return None if text is None else Usd.parse(text)
 
 
 def spend(design: Design, charged: Mapping[str, Usd], held: Mapping[str, Usd]) -> Spend | None:

@@ -9,6 +9,7 @@ from typing import Any
 from proctor.core.reasons import Reason
 from proctor.report.progress import human
 from proctor.report.reading import Reading
+from proctor.report.spending import Spend, spend_of
 from proctor.report.summary import ending
 from proctor.report.text import command, safe, short_path
 
@@ -19,6 +20,7 @@ def rest_record(reading: Reading, *, live: bool) -> dict[str, Any]:
     `ended` is null where it did not: its process died, or (`live`) does not answer just now.
     """
     state = reading.state
+    money = spend_of(reading.design, state)
     labels = {row.last_attempt: f"{row.trial.task} · {row.trial.arm} · {row.trial.epoch}" for row in reading.rows}
     return {
         "answers": False,
@@ -33,13 +35,15 @@ def rest_record(reading: Reading, *, live: bool) -> dict[str, Any]:
         "draining": state.draining,
         "left_sec": None,
         "journal_entries": state.entries,
+        "spend": None if money is None else money.as_record(),
         "ended": state.ended,
     }
 
 
 def live_record(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """What a live run answers, in the form of `rest_record`."""
-    return {"answers": True, "complete": answer["done"] == answer["planned"], "ended": None, **answer}
+    """What a live run answers, in the form of `rest_record`; `spend` is `Spend.as_record()`, or null."""
+    whole = answer["done"] == answer["planned"]
+    return {"answers": True, "complete": whole, "ended": None, "spend": None, **answer}
 
 
 def status_lines(run: Path, record: Mapping[str, Any]) -> list[str]:
@@ -49,6 +53,9 @@ def status_lines(run: Path, record: Mapping[str, Any]) -> list[str]:
     lines = [_head(run, record), f"done       {record['done']}/{record['planned']} · {counts}"]
     if record["superseded"] or record["replaced"]:
         lines.append(f"attempts   {record['superseded']} superseded · {record['replaced']} replaced")
+    money = None if record["spend"] is None else Spend.of_record(record["spend"])
+    for number, line in enumerate(money.lines() if money else ()):
+        lines.append(f"{'' if number else 'spent':10} {line}")
     going = not record["paused"] and not record["draining"]
     if going and record["left_sec"] is not None and record["done"] < record["planned"]:
         lines.append(f"time left  about {human(record['left_sec'])}, at the pace so far")
