@@ -12,7 +12,6 @@ from proctor.budget.authority import Authority
 from proctor.budget.ceiling import Limits, ModelLimits
 from proctor.core.money import ZERO, Usd
 from proctor.core.tokens import seal_admitted
-from proctor.evidence.disk import Disk
 from proctor.evidence.entries import Entry
 from proctor.evidence.fold import RunState
 from proctor.evidence.journal import Journal
@@ -59,10 +58,10 @@ class Spending:
     authority: Authority
 
     @classmethod
-    async def open(cls, path: Path, limits: Limits | None, disk: Disk | None = None) -> Spending:
+    async def open(cls, path: Path, limits: Limits | None) -> Spending:
         """Create the run, or go on with it."""
         resuming = RunFolder(path).is_admitted()
-        run, journal = await (reopen(path, disk=disk) if resuming else create(path, disk=disk))
+        run, journal = await (reopen(path) if resuming else create(path))
         token = seal_admitted(run_id=RUN_ID, run_dir=path, design_sha256="1" * 64, label="proctor-test")
         past = RunState.of(read_entries(run.journal_path))
         return cls(run, journal, Authority(token, limits, journal, past))

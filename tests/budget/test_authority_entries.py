@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from journal_parts import ended
 from proctor.budget.authority import Authority, EntryWriter
 from proctor.budget.ceiling import Limits
 from proctor.core.money import ZERO, Usd
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import seal_admitted
-from proctor.evidence.disk import Appender, Disk
 from proctor.evidence.fold import RunState
 from proctor.evidence.kinds import Kind
 from proctor.evidence.reader import read_entries
@@ -388,63 +385,6 @@ async def test_what_could_not_be_written_is_not_held(
     await lease.hold(record, f"{attempt}/0", DOLLAR, blobs=REQUEST, **ASKED)
     lease.settle(record, f"{attempt}/0", ZERO, outcome="released", **ANSWERED)
     assert kinds(said(await spending.entries())) == ["block.admitted", "exchange.admitted", "exchange.ended"]
-
-
-class Failing(Disk):
-    """Writes and syncs of files fail from the one `left` ahead on, while that is a number."""
-
-    left: int | None = None
-
-    def step(self) -> None:
-        if self.left is not None:
-            if self.left == 0:
-                raise OSError(errno.ENOSPC, "no room")
-            self.left -= 1
-
-    def open_append(self, path: Path, *, new: bool = False) -> Appender:
-        opened = super().open_append(path, new=new)
-        return FailingAppender(self, path, opened)
-
-
-class FailingAppender(Appender):
-    def __init__(self, disk: Failing, path: Path, opened: Appender) -> None:
-        super().__init__(path, opened._descriptor, opened.size)
-        self._disk = disk
-
-    def append(self, data: bytes) -> None:
-        self._disk.step()
-        super().append(data)
-
-    def sync(self) -> None:
-        self._disk.step()
-        super().sync()
-
-
-@pytest.mark.parametrize("left", range(16))
-async def test_where_the_disk_fails_nothing_is_sent_unseen_and_what_was_sent_is_charged(
-    tmp_path: Path, left: int
-) -> None:
-    disk = Failing()
-    spending = await Spending.open(tmp_path, limits(), disk)
-    assert await spending.authority.admit_block(0, "task", "m", 1) is None
-    attempt, record = spending.attempt()
-    lease = spending.authority.lease(attempt, 0, "m")
-    await record.settle()
-    disk.left = left
-    sent = 0
-    with pytest.raises(Refusal) as caught:
-        for index in range(9):
-            await lease.hold(record, f"{attempt}/{index}", PICO, blobs=REQUEST, **ASKED)
-            sent += 1
-            lease.settle(record, f"{attempt}/{index}", PICO, outcome="settled", **ANSWERED)
-    assert caught.value.reason is Reason.DISK_FULL
-    assert spending.authority.held == ZERO
-    lease.end()
-    disk.left = None
-    await spending.journal.close(ended())
-    state = RunState.of(read_entries(spending.run.journal_path))
-    assert state.open == {}
-    assert sent <= state.charged["m"] <= sent + 1
 
 
 async def test_a_resumed_run_goes_on_where_the_journal_ended_and_unknowns_are_charged(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from proctor.core.exits import Exit
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import Admitted, seal_admitted
-from proctor.runner.inputs import discard, stage
+from proctor.runner.inputs import Inputs, discard, stage
 from proctor.sandbox.base import PutItem
 from proctor.tasks.tree import read_tree
 
@@ -63,7 +63,7 @@ def ready(study: Path, token: Admitted) -> Ready:
 
 
 def test_each_folder_is_copied_once_by_its_content(ready: Ready, token: Admitted) -> None:
-    inputs = stage(ready, token)
+    inputs = Inputs(stage(ready, token), ready, {})
     tasks = [inputs.at(ready.tasks[name].path) for name in ("t0", "t1")]
     assert tasks[0] == tasks[1] and tasks[0].is_relative_to(token.run_dir)
     copies = sorted(path.name for path in (token.run_dir / "scratch/inputs").iterdir())
@@ -76,14 +76,14 @@ def test_each_folder_is_copied_once_by_its_content(ready: Ready, token: Admitted
 
 
 def test_a_path_in_a_copied_folder_is_in_its_copy_and_others_stay(ready: Ready, token: Admitted) -> None:
-    inputs = stage(ready, token)
+    inputs = Inputs(stage(ready, token), ready, {})
     task = ready.tasks["t0"].path
     assert inputs.at(task / "tests/check.sh") == inputs.at(task) / "tests/check.sh"
     assert inputs.at(ready.base / "elsewhere") == ready.base / "elsewhere"
 
 
 def test_links_stay_links_and_modes_are_the_plain_ones(ready: Ready, token: Admitted) -> None:
-    task = stage(ready, token).at(ready.tasks["t0"].path)
+    task = Inputs(stage(ready, token), ready, {}).at(ready.tasks["t0"].path)
     assert (task / "tests/link").readlink() == Path("check.sh")
     names = ("tests/check.sh", "tests/test.sh", "environment/empty")
     assert [(task / name).stat().st_mode & 0o7777 for name in names] == [0o755, 0o644, 0o755]
@@ -94,7 +94,7 @@ def test_what_a_dead_process_left_of_its_copies_goes(ready: Ready, token: Admitt
     left = token.run_dir / "scratch/inputs" / ready.tasks["t0"].digest[:32]
     left.mkdir(parents=True)
     (left / "half").write_text("")
-    assert not (stage(ready, token).at(ready.tasks["t0"].path) / "half").exists()
+    assert not (Inputs(stage(ready, token), ready, {}).at(ready.tasks["t0"].path) / "half").exists()
 
 
 def test_nothing_is_left_after_they_are_discarded(ready: Ready, token: Admitted) -> None:

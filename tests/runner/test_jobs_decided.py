@@ -16,7 +16,7 @@ from fake_worlds import FakeWorld
 from proctor.core.exits import Exit
 from proctor.core.tokens import seal_admitted
 from proctor.rollout.job import Artifact, Command, Healthcheck, Job
-from proctor.runner.inputs import stage
+from proctor.runner.inputs import Inputs, stage
 from proctor.runner.jobs import _least, _stricter, make_job
 from proctor.sandbox.base import Limits, Network, PutItem
 from proctor.study import plan
@@ -77,10 +77,11 @@ def make(place: Place) -> Make:
         run.mkdir()
         ready = ready_of(study, run)
         token = seal_admitted(run_id="a" * 26, run_dir=run, design_sha256=ready.design.sha256, label="proctor-test")
-        inputs = stage(ready, token)
+        inputs = Inputs(stage(ready, token), ready, {})
         # nothing of the study is needed any more
         shutil.rmtree(study.parent / "tasks")
-        return {trial.arm: make_job(ready, inputs, trial, 0) for trial in plan(ready.design).trials()}
+        found = {trial.arm: make_job(ready, inputs, trial, 0) for trial in plan(ready.design).trials()}
+        return {arm: job for arm, job in found.items() if isinstance(job, Job)}
 
     return jobs
 

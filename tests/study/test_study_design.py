@@ -16,11 +16,13 @@ from study_folder import SMALL, make
 
 from proctor.core.canonical import encode
 from proctor.core.ids import trial_id
+from proctor.core.prices import PriceRow, Prices
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.study import (
     Design,
     FrozenTask,
+    ModelDesign,
     Parts,
     Selection,
     diff_designs,
@@ -33,6 +35,11 @@ from proctor.study import (
 TASKS = [FrozenTask(name, hashlib.sha256(name.encode()).hexdigest(), "harbor", f"tasks/{name}") for name in "cab"]
 
 Freeze = Callable[..., Design]
+
+
+def model(name: str) -> ModelDesign:
+    prices = Prices("test", (PriceRow("input", 0, "1.000000000000"), PriceRow("output", 0, "2.000000000000")))
+    return ModelDesign(name, "practice", "practice-1", "practice", None, None, 100, 60, None, None, None, prices, True)
 
 
 @pytest.fixture
@@ -50,7 +57,9 @@ def frozen(tmp_path: Path) -> Freeze:
 def test_the_smallest_design_is_frozen_in_full(tmp_path: Path) -> None:
     (tmp_path / "hello").mkdir()
     design, refusals = freeze(
-        single_task_study(tmp_path / "hello", "oracle"), "main", [FrozenTask("hello", "0" * 64, "harbor", "hello")]
+        single_task_study(tmp_path / "hello", "oracle"),
+        "main",
+        Parts([FrozenTask("hello", "0" * 64, "harbor", "hello")]),
     )
     assert refusals == [] and design is not None
     assert design.to_json() == {
@@ -281,7 +290,7 @@ def test_the_plan_is_the_design_and_nothing_else(frozen: Freeze) -> None:
 
 
 def test_models_have_orders_of_their_own(frozen: Freeze) -> None:
-    design = replace(frozen(SMALL + "[stages.main]\nepochs = 3\n"), models=({"name": "moon"}, {"name": "sun"}))
+    design = replace(frozen(SMALL + "[stages.main]\nepochs = 3\n"), models=(model("moon"), model("sun")))
     by_model = plan(design).by_model()
     assert [block.index for block in by_model["sun"]] == list(range(9, 18))
     orders = [[(block.task, block.epoch) for block in by_model[model]] for model in ("moon", "sun")]

@@ -8,17 +8,20 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from proctor.admission.calling import Calling, calling_facts, gather_calling, named_variables
 from proctor.admission.facts import Component, Facts, FolderFacts, Request
+from proctor.admission.money import money_facts
 from proctor.admission.notices import notices
 from proctor.admission.provenance import git_facts, versions
 from proctor.admission.ready import Ready
 from proctor.agents.base import Agent, make_agent
+from proctor.budget.table import table_record
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import Probe
@@ -27,6 +30,7 @@ from proctor.study import (
     Design,
     FrozenTask,
     LoadedStudy,
+    ModelDesign,
     Parts,
     SandboxDesign,
     Selection,
@@ -39,6 +43,7 @@ from proctor.study.schema import TasksTable
 from proctor.tasks.discover import discover
 from proctor.tasks.harbor import read_task
 from proctor.tasks.plan import TaskPlan, plan_task
+from proctor.tasks.questions import QuestionSet
 from proctor.tasks.roots import RootFacts, read_root
 from proctor.tasks.selection import duplicates, select
 from proctor.tasks.task import Task
@@ -84,25 +89,53 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
     if loaded.file is None or loaded.refusals:
         return Gathered(replace(facts, study=tuple(found.study)), probes)
     stage = request.stage or next(iter(loaded.file.stages))
-    tasks = _tasks(loaded, stage, found)
-    design = _freeze(loaded, stage, tasks, request, found)
+    table = loaded.file.stages.get(stage)
+    calling = Calling() if table is None else gather_calling(loaded, loaded.file, table, request)
+    tasks, rows = _tasks(loaded, stage, calling.rows, found)
+    design = _freeze(loaded, stage, tasks, rows, calling, request, found)
     kind = sandbox_kind(loaded.file.sandbox.kind)
     available = kind.probe(probe)
     probes["sandbox"] = _sandbox_record(available)
     facts = replace(
         facts,
-        selected=len(tasks),
-        sandbox=available,
-        network=loaded.file.sandbox.network.value,
-        components=_components(available),
+        selected=len(tasks) + len(rows),
+        models=calling.model_refusals,
+        questions=calling.row_refusals,
+        functions=calling.function_refusals,
+        keys=calling.key_facts,
     )
+    if tasks:
+        facts = replace(
+            facts, sandbox=available, network=loaded.file.sandbox.network.value, components=_components(available)
+        )
+    if table is not None:
+        probes["models"] = {name: _model_record(model) for name, model in calling.models.items()}
+        if calling.models:
+            probes["prices"] = table_record()
+        facts = replace(
+            facts,
+            calling=calling_facts(loaded.file, table, len(rows)),
+            money=money_facts(loaded.file, stage, list(calling.models.values()), len(tasks) + len(rows)),
+        )
     ready = None
     if design is not None:
         facts = replace(facts, **_changes(frozen, design))
         agents = _agents(design, loaded.folder, found)
-        selected = {task.name: tasks[task.name] for task in design.tasks}
-        plans = _plans(design, selected, loaded.folder, available, found) if available.available else {}
-        ready = Ready(design, loaded.folder.resolve(), selected, plans, agents, _hidden(request, loaded), request.keep)
+        selected = {task.name: tasks[task.name] for task in design.tasks if task.name in tasks}
+        withheld = named_variables(calling.models.values())
+        plans = _plans(design, selected, loaded.folder, available, withheld, found) if available.available else {}
+        ready = Ready(
+            design=design,
+            base=loaded.folder.resolve(),
+            tasks=selected,
+            plans=plans,
+            agents=agents,
+            hidden=_hidden(request, loaded),
+            rows=calling.rows,
+            functions=calling.functions,
+            keys=calling.keys,
+            keep=request.keep,
+        )
         if len(plans) == len(selected) * len(design.arms):
             probes["tasks"] = ready.tasks_record()
             probes["notices"] = notices(ready, available)
@@ -139,13 +172,15 @@ def _load(request: Request, found: _Found) -> LoadedStudy | None:
     return loaded
 
 
-def _tasks(loaded: LoadedStudy, stage: str, found: _Found) -> dict[str, Task]:
+def _tasks(
+    loaded: LoadedStudy, stage: str, rows: QuestionSet | None, found: _Found
+) -> tuple[dict[str, Task], tuple[str, ...]]:
+    """The selected task folders by name, and the ids of the selected question rows."""
     file = loaded.file
-    if file is None or file.tasks.path is None:
-        return {}
+    assert file is not None
     table, own = file.tasks, file.stages.get(stage)
     tasks: list[Task] = []
-    for candidate in discover([loaded.folder / file.tasks.path]):
+    for candidate in discover([loaded.folder / table.path]) if table.path is not None else ():
         try:
             if candidate.refusal is not None:
                 raise candidate.refusal
@@ -154,14 +189,16 @@ def _tasks(loaded: LoadedStudy, stage: str, found: _Found) -> dict[str, Task]:
             if _may_be_meant(candidate.path.name, table):
                 found.tasks.append(refusal)
     try:
-        chosen = select(tasks, include=table.include, ids=table.ids, where=table.where, slice_=table.slice)
+        everything = [*tasks, *(rows or ())]
+        chosen = select(everything, include=table.include, ids=table.ids, where=table.where, slice_=table.slice)
     except Refusal as refusal:
         found.tasks.append(refusal)
-        return {}
+        return {}, ()
     if own is not None:
         chosen = select(chosen, include=own.include or ("*",), where=own.where)
     found.tasks.extend(duplicates(chosen))
-    return {task.name: task for task in chosen}
+    folders = {each.name: each for each in chosen if isinstance(each, Task)}
+    return folders, tuple(each.name for each in chosen if not isinstance(each, Task))
 
 
 def _may_be_meant(name: str, table: TasksTable) -> bool:
@@ -172,16 +209,26 @@ def _may_be_meant(name: str, table: TasksTable) -> bool:
 
 
 def _freeze(
-    loaded: LoadedStudy, stage: str, tasks: Mapping[str, Task], request: Request, found: _Found
+    loaded: LoadedStudy,
+    stage: str,
+    tasks: Mapping[str, Task],
+    rows: Sequence[str],
+    calling: Calling,
+    request: Request,
+    found: _Found,
 ) -> Design | None:
     base = loaded.folder.resolve()  # as the paths of tasks are: a link to the study changes no design
     frozen = [
         FrozenTask(task.name, task.digest, task.format, Path(os.path.relpath(task.path, base)).as_posix())
         for task in tasks.values()
     ]
+    if calling.rows is not None and calling.questions is not None:
+        path = calling.questions.path
+        frozen += [FrozenTask(row, calling.rows.digest(row), "question", path) for row in rows]
     if not frozen:
         return None
-    design, refusals = freeze(loaded, stage, Parts(frozen), Selection(request.limit, request.arms, request.models))
+    parts = Parts(frozen, calling.models, calling.tools if rows else (), calling.questions if rows else None)
+    design, refusals = freeze(loaded, stage, parts, Selection(request.limit, request.arms, request.models))
     for refusal in refusals:
         (found.tasks if refusal.reason is Reason.TASK_DUPLICATE else found.study).append(refusal)
     return design
@@ -200,7 +247,12 @@ def _agents(design: Design, base: Path, found: _Found) -> dict[str, Agent]:
 
 
 def _plans(
-    design: Design, tasks: Mapping[str, Task], base: Path, available: Availability, found: _Found
+    design: Design,
+    tasks: Mapping[str, Task],
+    base: Path,
+    available: Availability,
+    withheld: frozenset[str],
+    found: _Found,
 ) -> dict[tuple[str, str], TaskPlan]:
     plans: dict[tuple[str, str], TaskPlan] = {}
     roots: dict[Path | None, RootFacts] = {}
@@ -209,7 +261,7 @@ def _plans(
         # arms whose world is the study's own share its plans, and are refused once
         key = None if arm.sandbox is None else arm.name
         if key not in made:
-            made[key] = _plans_of(arm.name, design, tasks, base, available, roots, found)
+            made[key] = _plans_of(arm.name, design, tasks, base, available, withheld, roots, found)
         plans |= {(task, arm.name): task_plan for task, task_plan in made[key].items()}
     return plans
 
@@ -220,11 +272,12 @@ def _plans_of(
     tasks: Mapping[str, Task],
     base: Path,
     available: Availability,
+    withheld: frozenset[str],
     roots: dict[Path | None, RootFacts],
     found: _Found,
 ) -> dict[str, TaskPlan]:
     try:
-        world = _world(design.sandbox_of(arm), design.agent_of(arm).name, base, available, roots)
+        world = _world(design.sandbox_of(arm), design.agent_of(arm).name, base, available, withheld, roots)
     except Refusal as refusal:
         found.obstacles.append(refusal)
         return {}
@@ -238,7 +291,12 @@ def _plans_of(
 
 
 def _world(
-    sandbox: SandboxDesign, agent: str, base: Path, available: Availability, roots: dict[Path | None, RootFacts]
+    sandbox: SandboxDesign,
+    agent: str,
+    base: Path,
+    available: Availability,
+    withheld: frozenset[str],
+    roots: dict[Path | None, RootFacts],
 ) -> World:
     def root(written: str | None) -> RootFacts:
         path = None if written is None else (base / written).absolute()
@@ -255,6 +313,7 @@ def _world(
         default_root=root(sandbox.rootfs),
         substitutes={image: root(written) for image, written in sandbox.substitute.items()},
         host_env=dict(os.environ),
+        withheld_env=withheld,
         agent=agent,
     )
 
@@ -286,6 +345,11 @@ def _runs(request: Request, loaded: LoadedStudy) -> list[Path]:
 def _components(available: Availability) -> tuple[Component, ...]:
     bwrap = available.facts.get("bwrap_version")
     return (Component("bubblewrap", bwrap, (0, 11), (1,)),) if isinstance(bwrap, str) else ()
+
+
+def _model_record(model: ModelDesign) -> dict[str, Any]:
+    """A model as it was resolved; the rest stands in the design."""
+    return {"provider": model.provider, "model": model.model, "api": model.api, "base_url": model.base_url}
 
 
 def _sandbox_record(available: Availability) -> dict[str, Any]:

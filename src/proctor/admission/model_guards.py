@@ -17,6 +17,7 @@ guard = MODELS.guard
     "models-callable",
     "Every model of the stage has a known provider, exact prices, and a bound on what it may answer.",
     *(Reason.PROVIDER_UNKNOWN, Reason.PRICE_UNKNOWN, Reason.OUTPUT_UNBOUNDED, Reason.INVALID_VALUE),
+    Reason.FILE_UNREADABLE,
 )
 def models_callable(facts: Facts) -> Iterable[Refusal]:
     """What resolving the models found: a price that nobody knows is never zero, and never another model's."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,17 @@ from proctor.agents.base import Agent
 from proctor.study.design import Design
 from proctor.tasks.environment_plan import EnvironmentPlan
 from proctor.tasks.plan import TaskPlan
+from proctor.tasks.questions import QuestionSet
 from proctor.tasks.task import Task
 
 
 @dataclass(frozen=True)
 class Ready:
-    """A design, its tasks by name, their plans by (task, arm), its agents by arm.
+    """A design, its tasks by name, their plans by (task, arm), its agents by arm, its question rows.
 
-    `base` is the study's folder; `hidden` are host paths that no sandbox may show; `keep` leaves worlds standing.
+    `functions` has the SHA-256 of each scorer function's file, by name; `base` is the study's folder; `hidden` are
+    host paths that no sandbox may show; `keep` leaves worlds standing; `keys` holds what the variables of the models'
+    keys hold, and is recorded nowhere.
     """
 
     design: Design
@@ -27,6 +30,9 @@ class Ready:
     plans: Mapping[tuple[str, str], TaskPlan]
     agents: Mapping[str, Agent]
     hidden: tuple[Path, ...]
+    rows: QuestionSet | None = None
+    functions: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict, repr=False)
     keep: bool = False
 
     def tasks_record(self) -> dict[str, Any]:

@@ -179,6 +179,15 @@ def make_agent(name: str, settings: Mapping[str, Any], base: Path) -> Agent:
     return agent_class(settings, base)
 
 
+def agent_abilities(name: str) -> tuple[bool, bool] | None:
+    """Whether the agent of that name calls a model, and whether it answers question rows; None where there is none."""
+    point = installed_agents().get(name)
+    if point is None:
+        return None
+    agent_class = point.load()
+    return bool(agent_class.needs_model), hasattr(agent_class, "answer")
+
+
 def no_settings(name: str, settings: Mapping[str, Any]) -> None:
     """For agents that take none. Raises Refusal AGENT_OPTIONS_INVALID."""
     if settings:

@@ -24,7 +24,8 @@ class SystemClock:
 
     def utc(self) -> str:
         """Now, RFC 3339 in UTC with microseconds and `Z`."""
-        return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        # a tenth of what strftime takes, and every entry has one
+        return datetime.now(UTC).isoformat(timespec="microseconds")[:26] + "Z"
 
     def mono_ns(self) -> int:
         """Monotonic nanoseconds."""

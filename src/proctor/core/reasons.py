@@ -16,7 +16,7 @@ class Reason(Enum):
     # the command line and the study
     UNKNOWN_WAIVER = Words(
         Family.COMMAND,
-        "--waive names no reason that can be waived.",
+        "--waive names nothing that can be waived.",
         "Name one of the waivable reasons of docs/guards.md.",
     )
     WOULD_OVERWRITE = Words(
@@ -34,9 +34,7 @@ class Reason(Enum):
     )
     MISSING_KEY = Words(Family.STUDY, "A key that is needed is absent.", "Add the key.")
     WRONG_TYPE = Words(
-        Family.STUDY,
-        "A value has another type than the schema wants.",
-        "Write the value in the form that the message names.",
+        Family.STUDY, "A value has another type than the schema wants.", "Write it in the form that the message names."
     )
     INVALID_VALUE = Words(
         Family.STUDY, "A value is outside of what the schema allows.", "Use one of the values that the message names."
@@ -93,9 +91,7 @@ class Reason(Enum):
         Family.TASK, "Doing nothing passes the task's tests.", "Mend the tests before running agents on the task."
     )
     TASK_CHECK_UNGRADED = Words(
-        Family.TASK,
-        "A check of the task ended without a grade.",
-        "Mend the task's tests, or its limits.",
+        Family.TASK, "A check of the task ended without a grade.", "Mend the task's tests, or its limits."
     )
     TASK_NEEDS_DOCKER = Words(
         Family.TASK,
@@ -226,9 +222,7 @@ class Reason(Enum):
         "Set max_output_tokens of the model.",
     )
     SPEND_NOT_CONFIRMED = Words(
-        Family.BUDGET,
-        "The run can cost money, and nobody agreed to that.",
-        "Answer yes when asked, or give --yes.",
+        Family.BUDGET, "The run can cost money, and nobody agreed to that.", "Answer yes when asked, or give --yes."
     )
     CEILING_REACHED = Words(
         Family.BUDGET,
@@ -298,9 +292,7 @@ class Reason(Enum):
         Family.PROVIDER, "The provider answered with an error of its own.", "`proctor resume` may try it anew."
     )
     REQUEST_REJECTED = Words(
-        Family.PROVIDER,
-        "The provider rejects the request as it is.",
-        "Read the message; the same request is not sent again.",
+        Family.PROVIDER, "The provider rejects the request as it is.", "Read the message: it is not sent again."
     )
     CONTEXT_EXCEEDED = Words(
         Family.PROVIDER, "The conversation is longer than the model takes.", "Lower the agent's limits."
@@ -366,10 +358,7 @@ class Reason(Enum):
         Family.RUN, "The stage reached its deadline: nothing new was started.", "`proctor resume` goes on."
     )
     DISK_FULL = Words(
-        Family.RUN,
-        "There is no space left where the run is kept.",
-        "Free some space and `proctor resume`.",
-        ends_run=True,
+        Family.RUN, "There is no space left where the run is kept.", "Free space and `proctor resume`.", ends_run=True
     )
     # evidence
     EVIDENCE_UNREADABLE = Words(Family.EVIDENCE, "Evidence cannot be read.", "Restore the run folder from a copy.")
@@ -384,9 +373,7 @@ class Reason(Enum):
         "Write plain JSON: UTF-8, no duplicate keys, finite numbers.",
     )
     ENTRY_TOO_LARGE = Words(
-        Family.EVIDENCE,
-        "A journal entry is larger than 65,535 bytes.",
-        "Keep the payload as a blob and name its digest.",
+        Family.EVIDENCE, "A journal entry is larger than 65,535 bytes.", "Keep the payload as a blob, by its digest."
     )
     FORMAT_UNKNOWN = Words(
         Family.EVIDENCE,
@@ -395,14 +382,12 @@ class Reason(Enum):
     )
     WRITE_FAILED = Words(
         Family.EVIDENCE,
-        "Writing evidence failed; the run stopped at once.",
+        "Writing evidence failed; the run stopped.",
         "Mend the disk and `proctor resume`.",
         ends_run=True,
     )
     KEY_UNREADABLE = Words(
-        Family.EVIDENCE,
-        "A key cannot be read.",
-        "Name a file made by `proctor keys`, a vkey or sha256: of the raw key.",
+        Family.EVIDENCE, "A key cannot be read.", "Name a file of `proctor keys`, a vkey or sha256: of the raw key."
     )
     # how an attempt ended early: facts beside a grade
     AGENT_TIMEOUT = Words(
@@ -449,9 +434,7 @@ class Reason(Enum):
     )
     NO_TESTS_RAN = Words(Family.UNGRADED, "The test report says that no test ran.", "Mend the tests.")
     DUPLICATE_TESTS = Words(
-        Family.UNGRADED,
-        "One test identity stands twice, and the grade comes from the tests.",
-        "Give a rule in duplicate_tests.",
+        Family.UNGRADED, "One test stands twice, and the grade comes from the tests.", "Give a rule in duplicate_tests."
     )
     REPORT_UNREADABLE = Words(Family.UNGRADED, "The test report cannot be read.", "Mend the reporter.")
     REPORT_UNKNOWN = Words(

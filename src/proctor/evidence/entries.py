@@ -34,6 +34,7 @@ BLOB_FIELDS = {
 }
 NULL_FIELDS = {kind: frozenset(name[:-1] for name in kind.value.fields if name.endswith("?")) for kind in Kind}
 _KIND_JSON = {kind: encode(kind.id) for kind in Kind}
+_BY_NAME = {kind.id: kind for kind in Kind}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,12 @@ def parse_line(line: bytes, number: int, *, chain: Chain | None = None) -> Entry
         except ValueError as error:
             raise damaged(f"an entry's body is not its kind's: {error}", where) from error
     return Entry(seq, prev, time, mono, kind if kind is not None else name, body)
+
+
+def own_line(line: bytes) -> tuple[Kind, dict[str, Any]]:
+    """Kind and body of a line that this very process wrote, or read strictly before, and that nobody else writes."""
+    value = orjson.loads(line)
+    return _BY_NAME[value["kind"]], value["body"]
 
 
 def _is_time(text: str) -> bool:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence.disk import open_regular
-from proctor.evidence.entries import JOURNAL, MAX_LINE_BYTES, Chain, Entry, damaged, parse_line
+from proctor.evidence.entries import JOURNAL, MAX_LINE_BYTES, Chain, Entry, damaged, own_line, parse_line
+from proctor.evidence.kinds import Kind
 from proctor.evidence.packs import Blob
 from proctor.evidence.runfolder import RunFolder
 
@@ -56,6 +58,21 @@ def read_entries(path: Path, *, validate: bool = True) -> Iterator[Entry]:
                     chain.advance(line)
     except FileNotFoundError as error:
         raise Refusal(Reason.RUN_NOT_FOUND, "there is no journal", path=str(path)) from error
+    except OSError as error:
+        raise _unreadable("the journal", JOURNAL, error) from error
+
+
+def read_own(path: Path, entries: int) -> Iterator[tuple[Kind, dict[str, Any]]]:
+    """Kinds and bodies of the first so many entries, for the journal's own writer: six times as fast.
+
+    What it opened was read strictly then, and what came since it wrote itself.
+
+    Raises:
+        Refusal: `evidence_unreadable`.
+    """
+    try:
+        with open_regular(path) as file:
+            yield from (own_line(line) for line in islice(read_lines(file), entries))
     except OSError as error:
         raise _unreadable("the journal", JOURNAL, error) from error
 

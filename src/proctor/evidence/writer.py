@@ -6,6 +6,7 @@ without the bytes that it names. Any OSError leaves the writer unusable; `durabl
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,14 +26,14 @@ CHECKPOINT_NS = 60_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An entry that has no place yet. `body` is canonical JSON; with blobs, `fields` holds that of each other field."""
+    """An entry that has no place yet. `body` is canonical JSON, with a mark in the place of each blob's reference."""
 
     kind: Kind
     time: str
     mono: int
     body: bytes
-    fields: Mapping[str, bytes]
     blobs: Mapping[str, bytes]
+    marks: Mapping[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ class Stamps:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._opened = clock.mono_ns()
+        # stands for a blob's reference until that is known; nobody else can write it
+        self._mark = secrets.token_hex(16)
 
     def mono(self) -> int:
         """Nanoseconds since the opening."""
@@ -70,8 +73,9 @@ class Stamps:
         if both or not BLOB_FIELDS[kind].issuperset(blobs):
             raise ValueError(f"{kind.id}: {sorted(both) or sorted(blobs)} cannot be given as blobs")
         check_body(kind, body.keys() | blobs.keys())
-        fields = {name: encode(value) for name, value in body.items()}
-        return Draft(kind, self._clock.utc(), mono, b"", fields, dict(blobs))
+        marks = {name: f"{self._mark}{number}" for number, name in enumerate(blobs)}
+        quoted = {name: f'"{mark}"'.encode() for name, mark in marks.items()}
+        return Draft(kind, self._clock.utc(), mono, encode({**body, **marks}), dict(blobs), quoted)
 
 
 class Writer:
@@ -138,9 +142,8 @@ class Writer:
         body, staged = draft.body, None
         if draft.blobs:
             staged = self._packs.stage(draft.blobs)
-            refs = {name: encode(ref.as_record()) for name, ref in staged.refs.items()}
-            fields = sorted({**draft.fields, **refs}.items())
-            body = b"{" + b",".join(encode(name) + b":" + value for name, value in fields) + b"}"
+            for name, ref in staged.refs.items():
+                body = body.replace(draft.marks[name], encode(ref.as_record()), 1)
         # Checkpoints are stamped while drafts wait; within an opening `mono` must not fall.
         mono = max(draft.mono, self._last_mono)
         line = make_line(self._chain, draft.time, mono, draft.kind, body)

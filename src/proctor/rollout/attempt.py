@@ -10,22 +10,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import traceback
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.evidence.disk import NO_SPACE, write_refusal
 from proctor.evidence.kinds import Kind
-from proctor.grading.grade import Assurance, Grade
+from proctor.grading.grade import Assurance, Grade, ungraded
 from proctor.rollout import verdict, worlds
+from proctor.rollout.calls import NotPaid, model_of
 from proctor.rollout.derived import attempt_record
+from proctor.rollout.ends import ended_by, exception_of, is_cancelled
 from proctor.rollout.job import Boundary, Job, Outcome, Result
 from proctor.rollout.record import Record
 from proctor.rollout.tools import Tools
 from proctor.rollout.waiting import finish, in_thread
-from proctor.sandbox.base import Ended, Sandbox, Snapshot
+from proctor.sandbox.base import Sandbox, Snapshot
 
 # an agent without a deadline of its own still ends: nothing waits for ever
 NO_DEADLINE_SEC = 7 * 24 * 3600.0
@@ -49,6 +49,8 @@ async def run_attempt(job: Job, tools: Tools) -> Result:
         async with attempt.verifier_world(before) as world:
             grade = await attempt.verify(world, before)
         result = await attempt.post_verify(grade)
+    except NotPaid as fault:
+        result = await attempt.unpaid(fault.refusal)
     except (Exception, SystemExit) as fault:
         # the boundary of an attempt: a fault of ours ends this attempt, on the record, and not the run
         result = ended_by(fault)
@@ -72,20 +74,7 @@ class Attempt:
 
     async def admit(self) -> None:
         """On the record, durably, before anything acts."""
-        job = self.job
-        await self.record.add(
-            Kind.ATTEMPT_ADMITTED,
-            trial=job.trial,
-            number=job.number,
-            block=job.block,
-            task=job.task,
-            model=job.model,
-            arm=job.arm,
-            epoch=job.epoch,
-            folder=job.folder,
-            supersedes=job.supersedes,
-            replaces=job.replaces,
-        )
+        await self.record.add(Kind.ATTEMPT_ADMITTED, **self.job.as_entry())
         await self.record.open()
         self._phase("start")
 
@@ -107,18 +96,12 @@ class Attempt:
         job, output = self.job, self.record.folder / "agent"
         self.tools.on_phase(job.label, "agent")
         output.mkdir()
-        self.record.post(
-            Kind.AGENT_STARTED,
-            {"instruction": job.instruction.encode()},
-            agent=job.agent.name,
-            version=job.agent.version().as_record(),
-            settings=dict(job.settings),
-            skills=[{"name": pack.name, "sha256": pack.sha256} for pack in job.skills],
-            timeout_sec=job.agent_timeout_sec,
-        )
+        self.record.post(Kind.AGENT_STARTED, {"instruction": job.instruction.encode()}, **job.agent_entry())
         await worlds.put_skills(world, job.skills)
-        ended = await job.agent.act(worlds.turn(job, world, output, job.agent_timeout_sec or NO_DEADLINE_SEC))
-        self.exception = _exception(ended)
+        async with model_of(job, self.tools, self.record) as model:
+            turn = worlds.turn(job, world, output, job.agent_timeout_sec or NO_DEADLINE_SEC, model)
+            ended = await job.agent.act(turn)
+        self.exception = exception_of(ended)
         self.record.post(
             Kind.AGENT_ENDED,
             exception=self.exception.id if self.exception else None,
@@ -181,6 +164,12 @@ class Attempt:
         self.record.post(Kind.ATTEMPT_GRADED, **verdict.as_entry(grade))
         return Result(Outcome.COMPLETED, grade, self.exception)
 
+    async def unpaid(self, refusal: Refusal) -> Result:
+        """The attempt counts, and there is nothing to grade: its model may not be paid, or takes no such request."""
+        grade = ungraded(refusal.reason, refusal.message)
+        self.record.post(Kind.ATTEMPT_GRADED, **verdict.as_entry(grade))
+        return Result(Outcome.COMPLETED, grade, refusal.reason, str(refusal))
+
     async def close(self, result: Result) -> Result:
         """Digest what is left, write what people open, and end the attempt; returns what it came to."""
         record = self.record
@@ -227,36 +216,3 @@ class Attempt:
         now = self.tools.clock.mono_ns()
         self._timing[name] = now - self._since
         self._since = now
-
-
-def is_cancelled() -> bool:
-    """Whether this attempt is to stop: also where a fault of the clean-up took the place of the cancellation."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
-def ended_by(fault: BaseException) -> Result:
-    """What an attempt comes to that a fault ended."""
-    if is_cancelled():
-        return Result(Outcome.INTERRUPTED, None, Reason.INTERRUPTED)
-    if isinstance(fault, OSError) and fault.errno in NO_SPACE:
-        fault = write_refusal(fault, "")
-    if isinstance(fault, Refusal):
-        outcome = Outcome.INTERRUPTED if fault.reason.ends_run else Outcome.INFRASTRUCTURE
-        return Result(outcome, None, fault.reason, str(fault))
-    traceback.print_exception(fault)
-    return Result(Outcome.INFRASTRUCTURE, None, Reason.INTERNAL_ERROR, f"{type(fault).__name__}: {fault}")
-
-
-def _exception(ended: Ended) -> Reason | None:
-    if ended.start_error is not None:
-        return Reason.AGENT_START_FAILED
-    if ended.timed_out:
-        return Reason.AGENT_TIMEOUT
-    if ended.signal is not None or ended.limit_hit is not None:
-        return Reason.AGENT_KILLED
-    if ended.exit_code != 0:
-        return Reason.AGENT_ERROR
-    if ended.output_dropped:
-        return Reason.AGENT_OUTPUT_CAPPED
-    return None

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from proctor.agents.base import Agent, SkillPack, Solution
+from proctor.core.models import Message, ToolBox
+from proctor.core.questions import Question
 from proctor.core.reasons import Reason
 from proctor.grading.grade import Grade
 from proctor.grading.solved import DuplicateTests, SolvedRule
 from proctor.sandbox.base import Limits, Network, PutItem
+from proctor.study.design import ModelDesign
 
 # a message may quote what an agent wrote, and an entry has 65,535 bytes for everything
 MOST_SAID = 2_000
@@ -92,42 +95,26 @@ class Tests:
     network: Network
 
 
-@dataclass(frozen=True)
-class Job:
-    """One attempt at one trial.
-
-    `separate` is the verifier's own world, into which only `artifacts` travel; None means a fork of the agent's
-    world as it stood at pre-verify.
-    """
+@dataclass(frozen=True, kw_only=True)
+class Try:
+    """What every attempt is, whatever is attempted: which trial's, whose turn it is, and the model that it may call."""
 
     attempt: str
     trial: str
     number: int
     block: int
     task: str
-    task_sha256: str
     model: str | None
     arm: str
     epoch: int
     folder: str
-    world: World
-    separate: World | None
     agent: Agent
     settings: Mapping[str, Any]
-    instruction: str
     skills: tuple[SkillPack, ...]
-    solution: Solution | None
-    agent_user: str | None
     agent_timeout_sec: float | None
-    tests: Tests
-    artifacts: tuple[Artifact, ...]
-    collect: tuple[Command, ...]
-    rule: SolvedRule
-    duplicate_tests: DuplicateTests
-    hidden: tuple[Path, ...]
+    model_design: ModelDesign | None = None
     supersedes: str | None = None
     replaces: str | None = None
-    keep: bool = False
 
     @property
     def label(self) -> str:
@@ -135,6 +122,69 @@ class Job:
         model = f"{self.model} · " if self.model else ""
         retry = f" (attempt {self.number})" if self.number else ""
         return f"{self.task} · {model}{self.arm} · {self.epoch}{retry}"
+
+    def as_entry(self) -> dict[str, Any]:
+        """The body of `attempt.admitted`, but for the attempt's id."""
+        return {
+            "trial": self.trial,
+            "number": self.number,
+            "block": self.block,
+            "task": self.task,
+            "model": self.model,
+            "arm": self.arm,
+            "epoch": self.epoch,
+            "folder": self.folder,
+            "supersedes": self.supersedes,
+            "replaces": self.replaces,
+        }
+
+    def agent_entry(self) -> dict[str, Any]:
+        """The body of `agent.started`, but for the attempt's id and the instruction."""
+        return {
+            "agent": self.agent.name,
+            "version": self.agent.version().as_record(),
+            "settings": dict(self.settings),
+            "skills": [{"name": pack.name, "sha256": pack.sha256} for pack in self.skills],
+            "timeout_sec": self.agent_timeout_sec,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job(Try):
+    """One attempt at a task folder.
+
+    `separate` is the verifier's own world, into which only `artifacts` travel; None means a fork of the agent's
+    world as it stood at pre-verify.
+    """
+
+    task_sha256: str
+    world: World
+    separate: World | None
+    instruction: str
+    solution: Solution | None
+    agent_user: str | None
+    tests: Tests
+    artifacts: tuple[Artifact, ...]
+    collect: tuple[Command, ...]
+    rule: SolvedRule
+    duplicate_tests: DuplicateTests
+    hidden: tuple[Path, ...]
+    keep: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowJob(Try):
+    """One attempt at a question row: `messages` are what the agent is asked, `tools` what it may call.
+
+    `functions` has the SHA-256 of each scorer function's file, by the function's name.
+    """
+
+    question: Question
+    messages: tuple[Message, ...]
+    tools: ToolBox
+    functions: Mapping[str, str]
+    rule: SolvedRule
+    scorer_timeout_sec: float
 
 
 @dataclass(frozen=True)

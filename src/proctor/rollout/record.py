@@ -63,8 +63,9 @@ class Record:
             Refusal: the first of what the writer raised (ENTRY_TOO_LARGE, DISK_FULL, WRITE_FAILED).
         """
         if self._pending:
-            # never gather: a cancelled caller would cancel what others must still hear the outcome of
-            await asyncio.wait([each.written for each in self._pending])
+            # never gather: a cancelled caller would cancel what others must still hear the outcome of. The journal
+            # keeps the order, so the last one is durable last
+            await asyncio.wait([self._pending[-1].written])
         pending, self._pending = self._pending, []
         failed = [(each, error) for each in pending if (error := each.written.exception()) is not None]
         for each, _ in failed:

@@ -16,6 +16,7 @@ from pathspec import PathSpec
 
 from proctor.agents.base import SkillPack, Turn
 from proctor.core.canonical import encode
+from proctor.core.models import ModelAccess
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.strictjson import loads
@@ -213,7 +214,7 @@ async def put_skills(world: Sandbox, skills: Sequence[SkillPack]) -> None:
         await world.put([PutItem(f"/skills/{pack.name}", source=pack.path, fresh=True) for pack in skills])
 
 
-def turn(job: Job, world: Sandbox, output: Path, deadline_sec: float) -> Turn:
+def turn(job: Job, world: Sandbox, output: Path, deadline_sec: float, model: ModelAccess | None) -> Turn:
     """What the agent is handed. Only an agent that is the task's own solution gets the solution."""
     return Turn(
         sandbox=world,
@@ -225,6 +226,7 @@ def turn(job: Job, world: Sandbox, output: Path, deadline_sec: float) -> Turn:
         deadline_sec=deadline_sec,
         skills=job.skills,
         solution=job.solution if job.agent.needs_solution else None,
+        model=model,
     )
 
 

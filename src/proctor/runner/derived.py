@@ -13,13 +13,12 @@ that infrastructure ended. `cost` is null without a model, else `{charged, excha
 from __future__ import annotations
 
 from collections import Counter
-from itertools import islice
 from typing import Any
 
 from proctor.core.canonical import encode
 from proctor.core.money import Usd
 from proctor.evidence.fold import Cell, CellCounts, RunState
-from proctor.evidence.reader import read_entries
+from proctor.evidence.reader import read_entries, read_own
 from proctor.evidence.runfolder import FileRef, RunFolder
 from proctor.grading.grade import GradeState
 from proctor.grading.summary import Final, PlannedTrial, summarize
@@ -28,10 +27,21 @@ from proctor.study import Design, Plan
 FORMAT = 1
 
 
-def fold(run: RunFolder, plan: Plan, entries: int | None = None) -> RunState:
-    """The run's state, read from its journal: of so many entries, or of all."""
-    cells = {trial.id: Cell(trial.model, trial.arm) for trial in plan.trials()}
-    return RunState.of(islice(read_entries(run.journal_path, validate=False), entries), cells)
+def fold(run: RunFolder, plan: Plan) -> RunState:
+    """The run's state, read from its journal."""
+    return RunState.of(read_entries(run.journal_path, validate=False), _cells(plan))
+
+
+def fold_own(run: RunFolder, plan: Plan, entries: int) -> RunState:
+    """The same of so many entries, for the process that writes the journal."""
+    state = RunState(_cells(plan))
+    for kind, body in read_own(run.journal_path, entries):
+        state.apply(kind, body)
+    return state
+
+
+def _cells(plan: Plan) -> dict[str, Cell]:
+    return {trial.id: Cell(trial.model, trial.arm) for trial in plan.trials()}
 
 
 def derived_files(design: Design, drawn: Plan, state: RunState) -> dict[str, bytes]:

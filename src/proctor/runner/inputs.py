@@ -12,22 +12,39 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from proctor.admission.ready import Ready
-from proctor.agents.base import Agent, make_agent
+from proctor.agents.base import Agent, SkillPack, make_agent
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import Admitted
 from proctor.evidence.disk import write_refusal
+from proctor.rollout.toolbox import FunctionTools, open_tools
+from proctor.rollout.workers import Workers
+from proctor.study import Design
 from proctor.tasks.tree import plain_mode, read_tree
 
 FOLDER = "inputs"
 
 
 class Inputs:
-    """Where the checked copies lie, and the agents by arm, which act with them."""
+    """Where the checked copies lie, and what acts with them: agents and skills by arm, models by (model, arm).
 
-    def __init__(self, copies: Mapping[Path, Path], ready: Ready) -> None:
+    `boxes` are the tools of question rows, by model and arm.
+    """
+
+    def __init__(
+        self, copies: Mapping[Path, Path], ready: Ready, boxes: Mapping[tuple[str | None, str], FunctionTools]
+    ) -> None:
+        design = ready.design
+        self.boxes = boxes
         self._copies = dict(copies)
-        self.agents = {arm.name: self._agent(ready, arm.name) for arm in ready.design.arms}
+        self.agents = {arm.name: self._agent(ready, arm.name) for arm in design.arms}
+        self.models = {
+            (model.name, arm.name): design.model(model.name, arm.name) for model in design.models for arm in design.arms
+        }
+        self.skills = {
+            arm.name: tuple(SkillPack(each.name, self.at(ready.base / each.path), each.sha256) for each in arm.skills)
+            for arm in design.arms
+        }
 
     def at(self, path: Path) -> Path:
         """The copy of a path that lies in a copied folder, and the path itself elsewhere."""
@@ -44,8 +61,21 @@ class Inputs:
         return make_agent(own.name, {**own.settings, "files": str(copy)}, ready.base)
 
 
-def stage(ready: Ready, admitted: Admitted) -> Inputs:
-    """Copy every folder that goes into a sandbox below the run's scratch folder.
+async def open_boxes(workers: Workers, design: Design) -> dict[tuple[str | None, str], FunctionTools]:
+    """The tools of question rows, by model and arm; one worker of each tool is started.
+
+    Raises:
+        Refusal: TOOL_INVALID, TASK_CHANGED.
+    """
+    return {
+        (model, arm.name): await open_tools(workers, design.tools_of(arm.name), model)
+        for model in design.model_names
+        for arm in design.arms
+    }
+
+
+def stage(ready: Ready, admitted: Admitted) -> dict[Path, Path]:
+    """Copy every folder that goes into a sandbox below the run's scratch folder; returns where each lies.
 
     Raises:
         Refusal: TASK_CHANGED or DESIGN_CHANGED where a folder is no longer what was admitted; DISK_FULL, WRITE_FAILED.
@@ -65,7 +95,7 @@ def stage(ready: Ready, admitted: Admitted) -> Inputs:
                 raise Refusal(reason, "a folder changed after it was admitted", path=str(original))
     except OSError as fault:
         raise write_refusal(fault, str(base)) from fault
-    return Inputs(copies, ready)
+    return copies
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 from proctor.admission.ready import Ready
-from proctor.agents.base import SkillPack, Solution
+from proctor.agents.base import Solution
 from proctor.core.ids import attempt_id, trial_folder
 from proctor.grading.solved import DuplicateTests, parse_solved
-from proctor.rollout.job import Artifact, Command, Healthcheck, Job, Tests, World
+from proctor.rollout.job import Artifact, Command, Healthcheck, Job, RowJob, Tests, World
 from proctor.runner.inputs import Inputs
 from proctor.sandbox.base import Limits, Network, PutItem
 from proctor.study.design import SandboxDesign
@@ -30,27 +33,36 @@ def make_job(
     *,
     supersedes: str | None = None,
     replaces: str | None = None,
-) -> Job:
+) -> Job | RowJob:
     """The job of one attempt at a trial."""
-    design, task, plan = ready.design, ready.tasks[trial.task], ready.plans[trial.task, trial.arm]
-    arm, agent, sandbox = design.arm(trial.arm), design.agent_of(trial.arm), design.sandbox_of(trial.arm)
+    design, agent = ready.design, ready.design.agent_of(trial.arm)
+    common: dict[str, Any] = {
+        "attempt": attempt_id(trial.id, number),
+        "trial": trial.id,
+        "number": number,
+        "block": trial.block,
+        "task": trial.task,
+        "model": trial.model,
+        "arm": trial.arm,
+        "epoch": trial.epoch,
+        "folder": f"trials/{trial_folder(trial.task, trial.model, trial.arm, trial.epoch)}/{number}",
+        "agent": inputs.agents[trial.arm],
+        "settings": agent.settings,
+        "skills": inputs.skills[trial.arm],
+        "model_design": None if trial.model is None else inputs.models[trial.model, trial.arm],
+        "supersedes": supersedes,
+        "replaces": replaces,
+    }
+    if trial.task not in ready.tasks:
+        return _row_job(ready, inputs, trial, common)
+    task, plan = ready.tasks[trial.task], ready.plans[trial.task, trial.arm]
+    arm, sandbox = design.arm(trial.arm), design.sandbox_of(trial.arm)
     return Job(
-        attempt=attempt_id(trial.id, number),
-        trial=trial.id,
-        number=number,
-        block=trial.block,
-        task=trial.task,
+        **common,
         task_sha256=task.digest,
-        model=trial.model,
-        arm=trial.arm,
-        epoch=trial.epoch,
-        folder=f"trials/{trial_folder(trial.task, trial.model, trial.arm, trial.epoch)}/{number}",
         world=_world(plan.main, task.environment.table, sandbox, plan.agent_network, inputs),
         separate=_separate(task, plan, sandbox, inputs),
-        agent=inputs.agents[trial.arm],
-        settings=agent.settings,
         instruction=arm.instruct(task.instruction),
-        skills=tuple(SkillPack(skill.name, inputs.at(ready.base / skill.path), skill.sha256) for skill in arm.skills),
         solution=_solution(task, plan, inputs),
         agent_user=plan.agent_user,
         agent_timeout_sec=_stricter(task.agent.timeout_sec, agent.timeout_sec),
@@ -76,9 +88,25 @@ def make_job(
         rule=parse_solved(design.grading.solved),
         duplicate_tests=DuplicateTests(design.grading.duplicate_tests),
         hidden=ready.hidden,
-        supersedes=supersedes,
-        replaces=replaces,
         keep=ready.keep,
+    )
+
+
+def _row_job(ready: Ready, inputs: Inputs, trial: Trial, common: Mapping[str, Any]) -> RowJob:
+    design = ready.design
+    assert ready.rows is not None and design.questions is not None
+    question = ready.rows.row(trial.task)
+    *before, last = question.messages
+    told = replace(last, text=design.arm(trial.arm).instruct(last.text))
+    return RowJob(
+        **common,
+        agent_timeout_sec=design.agent_of(trial.arm).timeout_sec,
+        question=question,
+        messages=(*before, told),
+        tools=inputs.boxes[trial.model, trial.arm].only(question.tools),
+        functions=ready.functions,
+        rule=parse_solved(design.grading.solved),
+        scorer_timeout_sec=design.questions.scorer_timeout_sec,
     )
 
 

@@ -14,14 +14,17 @@ from typing import Any
 from proctor.admission.finish import Stop
 from proctor.admission.ready import Ready
 from proctor.core.exits import Exit
+from proctor.core.families import Family
 from proctor.core.ids import attempt_id
 from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
 from proctor.evidence.fold import Final, RunState
 from proctor.evidence.kinds import Kind
 from proctor.grading.grade import GradeState
 from proctor.report.progress import Progress
 from proctor.rollout.attempt import run_attempt
-from proctor.rollout.job import Outcome, Result
+from proctor.rollout.job import Outcome, Result, RowJob
+from proctor.rollout.row import run_row
 from proctor.rollout.tools import Tools
 from proctor.rollout.waiting import finish
 from proctor.runner.inputs import Inputs
@@ -59,6 +62,8 @@ class Lanes:
         self._progress = progress
         self._lanes = lanes
         self._left: dict[int, int] = {}
+        self._opening: dict[int, asyncio.Task[Refusal | None]] = {}
+        self._unpaid: Refusal | None = None
         self._going = asyncio.Event()
         self._going.set()
         self.ungraded = 0
@@ -81,7 +86,7 @@ class Lanes:
 
     async def run(self, stop: Stop) -> None:
         """Work until nothing is left or the run drains."""
-        self._close_blocks()
+        await self._close_blocks()
         try:
             async with asyncio.TaskGroup() as group:
                 watch = group.create_task(self._watch(stop))
@@ -90,7 +95,10 @@ class Lanes:
                         work = self._work(blocks)
                         for _ in range(self._lanes):
                             lanes.create_task(self._lane(work, stop))
-                watch.cancel()
+                if self._unpaid is not None:
+                    stop.drain(self._unpaid.reason.id, Exit.STOPPED, self._unpaid.reason)
+                if not stop.draining.is_set():
+                    watch.cancel()
         except BaseExceptionGroup as group_fault:
             raise _first(group_fault) from group_fault
 
@@ -102,16 +110,40 @@ class Lanes:
     def _left_of(self, block: Block) -> list[Trial]:
         return [trial for trial in block.trials() if self._past.final(trial.id) is None]
 
-    def _close_blocks(self) -> None:
+    async def _close_blocks(self) -> None:
         """End blocks whose last final was written by a process that died before it wrote their end."""
         for block in self._plan.blocks:
             if block.index not in self._past.blocks_ended and not self._left_of(block):
-                self._admit_block(block)
+                await self._tools.authority.admit_block(block.index, block.task, block.model, block.epoch, empty=True)
+                self._tools.authority.end_block(block.index)
                 self._tools.journal.post(Kind.BLOCK_ENDED, {"block": block.index})
 
-    def _admit_block(self, block: Block) -> None:
-        body = {"block": block.index, "task": block.task, "model": block.model, "epoch": block.epoch}
-        self._tools.journal.post(Kind.BLOCK_ADMITTED, body)
+    async def _opened(self, block: Block, stop: Stop) -> bool:
+        """Whether the block may run: its reserve is set aside, once for all lanes that work on it."""
+        if block.index in self._left:
+            return True
+        opening = self._opening.get(block.index)
+        if opening is None:
+            coming = self._tools.authority.admit_block(block.index, block.task, block.model, block.epoch)
+            opening = self._opening[block.index] = asyncio.create_task(coming)
+        if not opening.done():
+            # while the run drains no open block may end any more, and make room
+            drained = asyncio.create_task(stop.draining.wait())
+            try:
+                await asyncio.wait((opening, drained), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                drained.cancel()
+                if not opening.done():
+                    opening.cancel()
+        if opening.cancelled() or not opening.done():
+            return False
+        refusal = opening.result()
+        if refusal is not None:
+            self._unpaid = self._unpaid or refusal
+            return False
+        if self._opening.pop(block.index, None) is not None:
+            self._left[block.index] = len(self._left_of(block))
+        return True
 
     async def _watch(self, stop: Stop) -> None:
         deadline = self._ready.design.stage.deadline_sec
@@ -129,9 +161,8 @@ class Lanes:
             block, trial = next(work, (None, None))
             if block is None or trial is None:
                 return
-            if block.index not in self._left:
-                self._left[block.index] = len(self._left_of(block))
-                self._admit_block(block)
+            if not await self._opened(block, stop):
+                return
             final = await self._trial(trial, stop)
             if final is not None:
                 await finish(self._final(block, trial, final))
@@ -162,7 +193,8 @@ class Lanes:
                 return None
             result = await self._attempt(trial, history)
             if result.exception is not None and result.exception.ends_run:
-                stop.drain(result.exception.id, Exit.INFRASTRUCTURE, result.exception)
+                status = Exit.STOPPED if result.exception.family is Family.BUDGET else Exit.INFRASTRUCTURE
+                stop.drain(result.exception.id, status, result.exception)
             done = history.last is Outcome.INFRASTRUCTURE and history.replaced >= self._replacements
             if done or history.last is Outcome.COMPLETED:
                 return final_of(history, result)
@@ -182,7 +214,10 @@ class Lanes:
         history.attempts += 1
         history.replaced += infrastructure
         try:
-            result = await run_attempt(job, self._tools)
+            if isinstance(job, RowJob):
+                result = await run_row(job, self._tools)
+            else:
+                result = await run_attempt(job, self._tools)
         except asyncio.CancelledError:
             self._progress.attempt_over(job.label, Outcome.INTERRUPTED.value)
             raise
@@ -200,6 +235,7 @@ class Lanes:
         written = [journal.post(Kind.TRIAL_FINAL, final_body(trial.id, final))]
         self._left[block.index] -= 1
         if self._left[block.index] == 0:
+            self._tools.authority.end_block(block.index)
             written.append(journal.post(Kind.BLOCK_ENDED, {"block": block.index}))
         await asyncio.gather(*written)
         self.ungraded += final.grade == GradeState.UNGRADED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from proctor.admission.admit import Admission, Verdict, admit
 from proctor.admission.facts import Request
 from proctor.admission.finish import Ending, Interrupted, Stop, admit_or_stop, run_to_the_end
 from proctor.admission.spending import Confirm, nobody
+from proctor.budget.authority import Authority
 from proctor.core.clock import SystemClock
 from proctor.core.exits import Exit
 from proctor.core.ids import new_run_id
@@ -20,14 +22,17 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence.keys import OperatorKey, config_dir, load_or_create
 from proctor.evidence.runfolder import FileRef
+from proctor.gateway.gateway import Gateway
 from proctor.report.progress import Progress
 from proctor.rollout.tools import Tools
 from proctor.rollout.waiting import in_thread
+from proctor.rollout.workers import Workers
 from proctor.rollout.worlds import clear_dead
 from proctor.runner.control import serve, socket_path
-from proctor.runner.derived import fold, write_derived
-from proctor.runner.inputs import discard, stage
+from proctor.runner.derived import fold_own, write_derived
+from proctor.runner.inputs import Inputs, discard, open_boxes, stage
 from proctor.runner.lanes import Lanes
+from proctor.runner.money import limits_of
 
 
 @dataclass(frozen=True)
@@ -96,35 +101,51 @@ class Session:
         self._progress.begins(planned, past.finals, dict(past.grades))
         for notice in self._admission.notices:
             self._progress.notice(notice)
-        lanes = await self._prepare()
-        if self._request.prepare_only:
-            stop.drain("prepare-only", Exit.DONE, Reason.PREPARED_ONLY)
-        handlers = {
-            "status": self._status,
-            "pause": lambda: _pause(lanes, True),
-            "unpause": lambda: _pause(lanes, False),
-        }
-        async with serve(self._control, handlers):
-            await lanes.run(stop)
+        async with contextlib.AsyncExitStack() as resources:
+            lanes = await self._prepare(resources)
+            if self._request.prepare_only:
+                stop.drain("prepare-only", Exit.DONE, Reason.PREPARED_ONLY)
+            handlers = {
+                "status": self._status,
+                "pause": lambda: _pause(lanes, True),
+                "unpause": lambda: _pause(lanes, False),
+            }
+            async with serve(self._control, handlers):
+                await lanes.run(stop)
         ungraded = past.grades["ungraded"] + lanes.ungraded
         return Exit.DOES_NOT_HOLD if ungraded else Exit.DONE
 
-    async def _prepare(self) -> Lanes:
-        """Remove what a dead process left, and copy the inputs."""
-        admission, ready = self._admission, self._admission.ready
+    async def _prepare(self, resources: contextlib.AsyncExitStack) -> Lanes:
+        """Remove what a dead process left, copy the inputs, and make what attempts act with."""
+        admission, ready, clock = self._admission, self._admission.ready, SystemClock()
         await in_thread(admission.kind.prune, admission.run.scratch, admission.token)
         await in_thread(clear_dead, admission.run)
-        inputs = await in_thread(stage, ready, admission.token)
+        copies = await in_thread(stage, ready, admission.token)
+        gateway = Gateway(admission.token, ready.keys, clock)
+        resources.push_async_callback(gateway.close)
+        workers = await resources.enter_async_context(
+            Workers(admission.token, ready.base, withheld=frozenset(ready.keys))
+        )
+        boxes = await open_boxes(workers, ready.design)
         tools = Tools(
-            admission.token, admission.kind, admission.journal, admission.run, SystemClock(), self._progress.phase
+            admission.token,
+            admission.kind,
+            admission.journal,
+            admission.run,
+            clock,
+            self._progress.phase,
+            Authority(admission.token, limits_of(ready.design), admission.journal, admission.past),
+            gateway,
+            workers,
         )
         lanes = self._request.jobs or ready.design.stage.lanes
+        inputs = Inputs(copies, ready, boxes)
         return Lanes(ready, inputs, admission.plan, admission.past, tools, self._progress, lanes)
 
     async def close(self, ending: Ending) -> Exit:
         """Write the derived files and the last entry. The status in it is the one returned."""
         admission = self._admission
-        state = await asyncio.to_thread(fold, admission.run, admission.plan, admission.journal.size)
+        state = await asyncio.to_thread(fold_own, admission.run, admission.plan, admission.journal.size)
         planned = admission.plan.planned["trials"]
         files: list[FileRef] = []
         if admission.journal.poisoned is None:

@@ -42,6 +42,11 @@ class Row:
     questions: QuestionSet
 
     @property
+    def path(self) -> Path:
+        """The set that it stands in."""
+        return self.questions.path
+
+    @property
     def metadata(self) -> Mapping[str, Any]:
         """The row's free values."""
         return self.questions.row(self.name).metadata

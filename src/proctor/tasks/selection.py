@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.tasks.questions import Row
 from proctor.tasks.task import Task
 
 _SLICE = re.compile(r"(\d*):(\d*)")
@@ -63,15 +64,16 @@ def select(
     return chosen if slice_ is None else chosen[_slice(slice_)]
 
 
-def duplicates(tasks: Iterable[Task]) -> list[Refusal]:
-    """A TASK_DUPLICATE refusal for each name that several folders have."""
+def duplicates(tasks: Sequence[Task | Row]) -> list[Refusal]:
+    """A TASK_DUPLICATE refusal for each name that several folders, or a folder and a row, have."""
+    more = {name for name, count in Counter(task.name for task in tasks).items() if count > 1}
     by_name: dict[str, list[str]] = defaultdict(list)
-    for task in tasks:
-        by_name[task.name].append(str(task.path))
+    for task in tasks if more else ():
+        if task.name in more:
+            by_name[task.name].append(str(task.path))
     return [
         Refusal(Reason.TASK_DUPLICATE, f"{len(paths)} tasks have the name {name!r}.", path=paths[1], observed=paths)
         for name, paths in sorted(by_name.items())
-        if len(paths) > 1
     ]
 
 

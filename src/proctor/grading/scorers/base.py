@@ -53,12 +53,12 @@ class Scored:
 
 def right(detail: str) -> Scored:
     """The answer is the target."""
-    return Scored(GradeState.PASS, 1.0, None, shortened(detail))
+    return Scored(GradeState.PASS, 1, None, shortened(detail))
 
 
 def wrong(detail: str, reason: Reason = Reason.WRONG_ANSWER) -> Scored:
     """The answer is not the target."""
-    return Scored(GradeState.FAIL, 0.0, reason, shortened(detail))
+    return Scored(GradeState.FAIL, 0, reason, shortened(detail))
 
 
 def unscored(reason: Reason, detail: str) -> Scored:

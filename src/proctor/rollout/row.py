@@ -1,0 +1,176 @@
+"""One attempt at a question row: no sandbox, no folder, all of it in the journal.
+
+start → agent → score → close
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
+
+from proctor.agents.base import Answered, RowAgent, RowTurn
+from proctor.core.canonical import encode
+from proctor.core.models import Message, Role
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.evidence.kinds import Kind
+from proctor.grading.grade import GradeState, ungraded
+from proctor.grading.scorers.score import target_text
+from proctor.rollout import verdict
+from proctor.rollout.calls import NotPaid, model_of
+from proctor.rollout.ends import ended_by, is_cancelled
+from proctor.rollout.job import Outcome, Result, RowJob
+from proctor.rollout.record import Record
+from proctor.rollout.scoring import score_row
+from proctor.rollout.tools import Tools
+from proctor.rollout.waiting import finish
+
+# an agent without a deadline of its own still ends
+NO_DEADLINE_SEC = 24 * 3600.0
+# longer answers are cut before they are scored and kept
+MAX_ANSWER_CHARS = 1 << 20
+# no process ran: the agent lives in this one
+_NO_PROCESS = {
+    "exit_code": 0,
+    "signal": None,
+    "timed_out": False,
+    "output_bytes": 0,
+    "output_dropped": 0,
+    "leftovers": 0,
+    "limit_hit": None,
+    "start_error": None,
+}
+
+
+async def run_row(job: RowJob, tools: Tools) -> Result:
+    """Run one attempt at a row to its end, whatever that is.
+
+    Raises:
+        Refusal: the journal takes no more: then nothing may go on.
+        asyncio.CancelledError: after the interrupted attempt was put on the record.
+    """
+    attempt = RowAttempt(job, tools)
+    result = Result(Outcome.INTERRUPTED, None, Reason.INTERRUPTED)
+    try:
+        await attempt.admit()
+        answered = await attempt.agent()
+        result = await attempt.score(answered)
+    except NotPaid as fault:
+        result = attempt.unpaid(fault.refusal)
+    except (Exception, SystemExit) as fault:
+        # the boundary of an attempt: a fault of ours ends this attempt, on the record, and not the run
+        result = ended_by(fault)
+    finally:
+        result = await finish(attempt.close(result))
+    if is_cancelled():
+        raise asyncio.CancelledError
+    return result
+
+
+class RowAttempt:
+    """The steps of one attempt at a row."""
+
+    def __init__(self, job: RowJob, tools: Tools) -> None:
+        self.job = job
+        self.tools = tools
+        self.record = Record(tools.journal, tools.run, job.attempt, job.folder)
+        self._timing: dict[str, int] = {}
+        self._since = tools.clock.mono_ns()
+
+    async def admit(self) -> None:
+        """On the record; durable before anything is sent, since every exchange waits for all before it."""
+        self.record.post(Kind.ATTEMPT_ADMITTED, **self.job.as_entry())
+        self._mark("start")
+
+    async def agent(self) -> Answered:
+        """Let the agent answer until it is done or its deadline comes."""
+        job = self.job
+        self.tools.on_phase(job.label, "agent")
+        self.record.post(Kind.AGENT_STARTED, {"instruction": _asked(job.messages)}, **job.agent_entry())
+        began = self.tools.clock.mono_ns()
+        answered = await self._answer()
+        exception = answered.exception
+        self.record.post(
+            Kind.AGENT_ENDED,
+            exception=exception.id if exception else None,
+            ended={**_NO_PROCESS, "timed_out": exception is Reason.AGENT_TIMEOUT},
+            duration_ns=self.tools.clock.mono_ns() - began,
+        )
+        self._mark("agent")
+        return answered
+
+    async def _answer(self) -> Answered:
+        job = self.job
+        agent = cast(RowAgent, job.agent)  # admission saw that it can answer
+        deadline = job.agent_timeout_sec or NO_DEADLINE_SEC
+        async with model_of(job, self.tools, self.record) as model:
+            turn = RowTurn(
+                messages=job.messages,
+                tools=job.tools,
+                deadline_sec=deadline,
+                skills=job.skills,
+                model=model,
+                target=target_text(job.question) if job.agent.needs_solution else None,
+            )
+            try:
+                async with asyncio.timeout(deadline):
+                    return await agent.answer(turn)
+            except TimeoutError:
+                return Answered(None, Reason.AGENT_TIMEOUT)
+            except Refusal as refusal:
+                if refusal.reason is not Reason.CONTEXT_EXCEEDED:
+                    raise
+                return Answered(None, refusal.reason)
+
+    async def score(self, answered: Answered) -> Result:
+        """What the row's scorer makes of the answer, and the grade: from here on the attempt counts."""
+        job = self.job
+        answer = None if answered.answer is None else answered.answer[:MAX_ANSWER_CHARS]
+        scored = await score_row(
+            job.question,
+            answer,
+            workers=self.tools.workers,
+            functions=job.functions,
+            deadline_sec=job.scorer_timeout_sec,
+        )
+        self.record.post(
+            Kind.ANSWER_SCORED,
+            {"answer": (answer or "").encode("utf-8", "backslashreplace")},
+            scorer=job.question.scorer.value,
+            detail=scored.detail,
+        )
+        grade = scored.grade(job.rule)
+        if grade.state is not GradeState.UNGRADED:
+            # what was compared stands in the entry before: it is nothing that a reader must know beside the grade
+            grade = replace(grade, disclosures=())
+        self.record.post(Kind.ATTEMPT_GRADED, **verdict.as_entry(grade))
+        self._mark("score")
+        return Result(Outcome.COMPLETED, grade, answered.exception)
+
+    def unpaid(self, refusal: Refusal) -> Result:
+        """The attempt counts, and there is nothing to grade: its model may not be paid, or takes no such request."""
+        grade = ungraded(refusal.reason, refusal.message)
+        self.record.post(Kind.ATTEMPT_GRADED, **verdict.as_entry(grade))
+        return Result(Outcome.COMPLETED, grade, refusal.reason, str(refusal))
+
+    async def close(self, result: Result) -> Result:
+        """End the attempt; returns what it came to."""
+        self._mark("close")
+        result = Result(result.outcome, result.grade, result.exception, result.message, dict(self._timing))
+        # one wait for all of it: only a journal that takes no more fails here, and then the end is refused as well
+        await self.record.add(Kind.ATTEMPT_ENDED, **result.as_entry())
+        return result
+
+    def _mark(self, name: str) -> None:
+        now = self.tools.clock.mono_ns()
+        self._timing[name] = now - self._since
+        self._since = now
+
+
+def _asked(messages: Sequence[Message]) -> bytes:
+    """What the agent is asked: one message of the user is its text alone."""
+    if len(messages) == 1 and messages[0].role is Role.USER:
+        return messages[0].text.encode("utf-8", "backslashreplace")
+    return encode([{"role": message.role.value, "content": message.text} for message in messages])
