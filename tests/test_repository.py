@@ -56,6 +56,7 @@ DOORS = LOOKS | {
     "proctor.evidence.runfolder.ManifestHandle.rewrite": "the manifest, at the verdict",
     "proctor.evidence.runfolder.RunFolder.create": "a folder for the manifest",
     "proctor.evidence.runfolder.RunFolder.new_manifest": "the manifest, before any gate",
+    "proctor.report.output.replaced": "a file of results, where -o asks for it",
     "proctor.runner.control.ask": "a live run is asked on its own socket",
     "proctor.runner.control.socket_path": "a private folder for that socket",
     "proctor.runner.launch.free_folder": "an empty run folder, so that two starts at once do not share one",
@@ -66,6 +67,7 @@ DOORS = LOOKS | {
 MAY_CATCH_ALL = {
     "proctor.admission.finish._outcome": "the boundary of the process: the run ends on the record",
     "proctor.rollout.attempt.run_attempt": "the boundary of an attempt: it ends on the record, the run goes on",
+    "proctor.rollout.row.run_row": "the boundary of an attempt at a row, likewise",
     "proctor.rollout.worker._reply": "the boundary of a study's own function: what it raises is its answer",
     "proctor.sandbox.namespace.launcher.wire._answer": "the boundary of a request: the fault is its answer",
 }
