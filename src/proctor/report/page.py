@@ -173,7 +173,7 @@ def _difference(each: Comparison, extent: Fraction) -> dict[str, Any]:
         "test": f"{each.test}, {each.direction.value}",
         "alpha": each.alpha,
         "decision": decision_text(each) if each.claim else None,
-        "detectable": None if each.detectable is None else amount_text(each, Fraction(each.detectable), signed=False),
+        "finds": finds_text(each),
         "axis": amount_text(each, extent, signed=False),
         "point": None if found is None else at(found.mean),
         "from": None if low_high is None else at(Fraction(low_high.low)),
