@@ -273,7 +273,11 @@ class Workers:
         """A new process. Raises OSError."""
         ours, theirs = socket.socketpair()
         with theirs:
-            reader, writer = await asyncio.open_connection(sock=ours)
+            try:
+                reader, writer = await asyncio.open_connection(sock=ours)
+            except asyncio.CancelledError:
+                ours.close()
+                raise
             try:
                 process = self._spawned(theirs.fileno())
             except OSError:
