@@ -23,6 +23,7 @@ from proctor_verify.notes import TrustRoot
 from proctor_verify.order import Order
 from proctor_verify.prices import pico
 from proctor_verify.strictjson import loads_canonical
+from proctor_verify.vocabulary import REFUSED_FOR
 
 MAX_DESIGN = 256 << 20
 ZEROS = "0" * 64
@@ -81,8 +82,8 @@ class OpenAttempt:
 
     @property
     def stopped_for_money(self) -> bool:
-        """Whether it stays ungraded because an exchange of it was refused for money."""
-        return self.grade is not None and self.grade.grade == "ungraded" and self.grade.reason in self.refused
+        """Whether it stays ungraded, as it says, because an exchange of it may not be paid for."""
+        return self.grade is not None and self.grade.grade == "ungraded" and self.grade.reason in REFUSED_FOR
 
 
 class EndedAttempt(NamedTuple):

@@ -14,6 +14,9 @@ BUCKETS = INPUTS | frozenset({"output", "reasoning", "audio_out"})
 SCOPES = frozenset({"ceiling", "overrun", "cap", "model_cap"})
 SCORERS = frozenset({"exact", "choice", "regex", "number", "json", "python"})
 
+# why an exchange may not be paid for, and an attempt stays ungraded for want of money
+REFUSED_FOR = frozenset({"ceiling_reached", "overrun", "budget_absent"})
+
 # of a grade that could not be given
 UNGRADED = frozenset(
     {

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from expected import attempt_record, grade_summary, run_summary, spent
+from expected import attempt_record, grade_summary, limit, run_summary, spent
 from primitives import (
     Body,
     Place,
@@ -246,10 +246,13 @@ class Story:
         response = self.blob(f"So of {exchange}.\n".encode()) if body["http_status"] is not None else None
         return self.add("exchange.ended", attempt=attempt, exchange=exchange, response=response, **body)
 
-    def reached(self, scope: str, limit: str, wanted: str = "0.000000000000", model: str | None = None) -> Step:
-        """Says that money ran out; what is spent is worked out when the run is sealed."""
-        step = self.add("ceiling.reached", scope=scope, model=model, wanted=wanted, limit=limit)
-        step.body["spent"] = Late(lambda s: spent(s, step, model))
+    def reached(self, scope: str, wanted: str = "0.000000000000", model: str | None = None) -> Step:
+        """Says that money ran out; spent and limit are worked out when the run is sealed."""
+        step = self.add("ceiling.reached", scope=scope, model=model, wanted=wanted)
+        step.body |= {
+            "spent": Late(lambda s: spent(s, step, model)),
+            "limit": Late(lambda s: limit(s.design["budget"], scope, model)),
+        }
         return step
 
     def refuse(self, attempt: str, reason: str, held: str) -> Step:
@@ -390,6 +393,19 @@ class Story:
             into += stored
         self.refs[content] = ref
         return dict(ref)
+
+    def repack(self) -> None:
+        """Lay the frames anew in the order in which the steps, altered, name them first."""
+        old, self.packs = self.packs, {"0001.pack": bytearray()}
+        into, known = self.packs["0001.pack"], {}
+        for step in self.entries():
+            for name, ref in step.body.items():
+                if isinstance(ref, dict) and "pack" in ref:
+                    at = ref["pack"], ref["offset"]
+                    if at not in known:
+                        known[at] = len(into)
+                        into += old[ref["pack"]][ref["offset"] : ref["offset"] + ref["length"]]
+                    step.body[name] = {**ref, "pack": "0001.pack", "offset": known[at]}
 
     def new_pack(self) -> None:
         self.packs[f"{len(self.packs) + 1:04d}.pack"] = bytearray()

@@ -52,13 +52,21 @@ def spent(story: Story, before: Step, model: str | None) -> str:
             of_attempt[body["attempt"]]["held"][body["exchange"]] = picodollars(body["held"])
         elif step.kind == "exchange.ended":
             block = of_attempt[body["attempt"]]
-            block["held"].pop(body["exchange"], None)
+            if block["held"].pop(body["exchange"], None) is None:
+                continue
             block["settled"] += picodollars(body["charged"])
             total += picodollars(body["charged"]) if model in (None, block["model"]) else 0
     for block in blocks.values():
         if model in (None, block["model"]):
             total += max(block["reserve"] - block["settled"], sum(block["held"].values()))
     return money(total)
+
+
+def limit(budget: Body, scope: str, model: str | None) -> str:
+    """The limit that a scope is about."""
+    if model is not None:
+        return next(share["cap"] for share in budget["models"] if share["name"] == model)
+    return money(picodollars(budget["cap"]) + (picodollars(budget["margin"]) if scope == "ceiling" else 0))
 
 
 def attempt_record(story: Story, attempt: str) -> Body:
@@ -73,7 +81,7 @@ def attempt_record(story: Story, attempt: str) -> Body:
         listed.setdefault(step.kind, []).append(body)
         if step.kind == "attempt.ended":
             break
-    bills = listed.get("exchange.ended", [])
+    bills = _first_ends(listed.get("exchange.ended", []))
     no_model = {"available": False, "reason": "no model is called through proctor in this run"}
     return {
         "format": 1,
@@ -89,6 +97,11 @@ def attempt_record(story: Story, attempt: str) -> Body:
         "cost": _of_an_attempt(_cost(bills)) if last["attempt.admitted"]["model"] else no_model,
         "snapshots": {"available": False, "reason": "no snapshot is part of the evidence in this version"},
     }
+
+
+def _first_ends(bills: list[Body]) -> list[Body]:
+    """An exchange ends once: what is said of it again counts for nothing."""
+    return list({body["exchange"]: body for body in reversed(bills)}.values())
 
 
 def _tokens(bills: list[Body]) -> Body:
@@ -115,6 +128,7 @@ def run_summary(story: Story) -> Body:
     design = story.design
     trials = {trial_id(*trial): (trial[1], trial[2]) for trial in story.planned()}
     ends = [step.body for step in steps if step.kind == "attempt.ended"]
+    billed = _first_ends([step.body for step in steps if step.kind == "exchange.ended"])
     begins = [step.body for step in steps if step.kind == "attempt.admitted"]
     ended = [step.body for step in steps if step.kind == "run.ended"][-1]
     groups = []
@@ -122,8 +136,7 @@ def run_summary(story: Story) -> Body:
         for arm in sorted(arm["name"] for arm in design["arms"]):
             finals = [body for trial, body in story.finals.items() if trials.get(trial) == (model, arm)]
             mine = [body for body in ends if trials.get(body["attempt"][:16]) == (model, arm)]
-            bills = [step.body for step in steps if step.kind == "exchange.ended"]
-            bills = [body for body in bills if trials.get(body["attempt"][:16]) == (model, arm)]
+            bills = [body for body in billed if trials.get(body["attempt"][:16]) == (model, arm)]
             grades = Counter(final["grade"] for final in finals)
             groups.append(
                 {
@@ -149,7 +162,7 @@ def run_summary(story: Story) -> Body:
         "synthetic": [model["name"] for model in design["models"] if "synthetic" in model],
         "spent": {
             "before": design["budget"]["spent_before"] if "budget" in design else None,
-            "charged": money(sum(picodollars(step.body["charged"]) for step in steps if step.kind == "exchange.ended")),
+            "charged": money(sum(picodollars(body["charged"]) for body in billed)),
         },
         "openings": sum(step.kind in ("run.admitted", "run.resumed") for step in steps),
         "groups": groups,

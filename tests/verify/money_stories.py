@@ -95,9 +95,9 @@ def money_story(signer: Signer | None = None) -> Story:
     s.add("block.ended", block=4)
     s.block(2)
     dear = s.start(2, s.arms(2)[0])
-    s.answer(s.ask(dear), {"input": 500, "output": 9000})
-    s.reached("overrun", "0.110000000000")
-    s.reached("ceiling", "0.115000000000")
+    s.answer(s.ask(dear), {"input": 500, "output": 30000})
+    s.reached("overrun")
+    s.reached("ceiling")
     s.grade(dear, "pass", 1)
     s.end(dear)
     s.final(dear)
@@ -109,6 +109,15 @@ def money_story(signer: Signer | None = None) -> Story:
     s.add("block.ended", block=2)
     s.add("run.draining", cause="ceiling_reached")
     s.stop(4, "ceiling_reached")
+    s.checkpoint(named=False)
+    return s
+
+
+def bare_story(signer: Signer | None = None) -> Story:
+    """A run of the same design in which nothing was begun, so that its amounts are free."""
+    s = Story(money_design(), signer=signer or Signer())
+    s.admit()
+    s.stop(130, "interrupted")
     s.checkpoint(named=False)
     return s
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from builder import Story
 from primitives import Signer
+from stories import full_story
 
 STRANGER = Signer(2)
 Alter = Callable[[Story], None]
@@ -23,6 +24,7 @@ class Plant:
     alter: Alter = lambda story: None
     spoil: Spoil = lambda folder: None
     key: str | None = None
+    story: Callable[[], Story] = full_story
 
     @property
     def id(self) -> str:
@@ -30,13 +32,17 @@ class Plant:
 
 
 class Plants(list[Plant]):
-    """The faults of one module, in the order of their declaration."""
+    """The faults of one module, in the order of their declaration, in a story of its own or in the full one."""
+
+    def __init__(self, story: Callable[[], Story] = full_story) -> None:
+        super().__init__()
+        self._story = story
 
     def before_sealing(self, check: str, what: str) -> Callable[[Alter], Alter]:
         """Declare a fault that is planted in the story."""
 
         def declare(alter: Alter) -> Alter:
-            self.append(Plant(check, what, alter))
+            self.append(Plant(check, what, alter, story=self._story))
             return alter
 
         return declare
@@ -45,7 +51,7 @@ class Plants(list[Plant]):
         """Declare a fault that is done to the finished folder."""
 
         def declare(spoil: Spoil) -> Spoil:
-            self.append(Plant(check, what, spoil=spoil))
+            self.append(Plant(check, what, spoil=spoil, story=self._story))
             return spoil
 
         return declare

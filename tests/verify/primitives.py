@@ -87,9 +87,9 @@ def cost(rows: list[Body], usage: Body) -> str:
     """Section 4: of each bucket the row with the greatest start that is below the tokens that go in; rounded up."""
     inputs = sum(usage.get(bucket, 0) for bucket in ("input", "cache_read", "cache_write", "cache_write_1h"))
     total = 0
-    for bucket, count in usage.items():
+    for bucket, tokens in usage.items():
         found = [row for row in rows if row["bucket"] == bucket and row["above_inputs"] < max(inputs, 1)]
-        total += count * picodollars(max(found, key=lambda row: row["above_inputs"])["usd_per_million"])
+        total += tokens * picodollars(max(found, key=lambda row: row["above_inputs"])["usd_per_million"])
     return money(-(-total // 10**6))
 
 
@@ -98,8 +98,8 @@ def worst_case(rows: list[Body], inputs: int, outputs: int) -> str:
     buckets = {row["bucket"] for row in rows}
     within = {inputs, *(start for row in rows if 0 < (start := row["above_inputs"]) < inputs)}
     return max(
-        cost(rows, {one: count, other: outputs})
-        for count in within
+        cost(rows, {one: tokens, other: outputs})
+        for tokens in within
         for one in buckets - {"output", "reasoning"}
         for other in buckets & {"output", "reasoning"}
     )

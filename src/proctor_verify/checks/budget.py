@@ -9,10 +9,10 @@ from proctor_verify.design import NO_TRIAL
 from proctor_verify.design_parts import Budget
 from proctor_verify.journal import Entry
 from proctor_verify.prices import pico, usd
+from proctor_verify.vocabulary import REFUSED_FOR
 
 # A run that stops for one of these reasons has said so in one of these scopes.
 _SCOPES_OF = {"ceiling_reached": {"ceiling"}, "overrun": {"overrun"}, "cap_reached": {"cap", "model_cap"}}
-_REFUSED_FOR = ("ceiling_reached", "overrun", "budget_absent")
 # The journal took no more: what was still to be said could not be.
 _CUT_SHORT = ("disk_full", "write_failed")
 
@@ -174,7 +174,7 @@ class CeilingDisclosed(Check):
             return None  # said by attempts.admitted, attempts.ended, attempts.joined
         self.looked += 1
         budget, money, reason, held = self.design.parts.budget, self.run.money, body["reason"], pico(body["held"])
-        if reason not in _REFUSED_FOR:
+        if reason not in REFUSED_FOR:
             return f"refuses an exchange for {reason}"
         if body["model"] != attempt.model:
             return f"refuses an exchange with model {body['model']}, and the trial's is {attempt.model}"

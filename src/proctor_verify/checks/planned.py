@@ -78,7 +78,9 @@ class AgentsEnded(Check):
         of_agent = attempt.agent_ended["exception"] if attempt.agent_ended is not None else None
         completed, said = body["outcome"] == "completed", body["exception"]
         of_verifier = attempt.is_row or attempt.verifier_ended is not None
-        if completed and not attempt.stopped_for_money and (attempt.agent_ended is None or not of_verifier):
+        if attempt.grade is not None and attempt.stopped_for_money and attempt.grade.reason not in attempt.refused:
+            self.fail_at(entry, f"leaves {attempt.id} ungraded for {attempt.grade.reason}, and refused it no exchange")
+        elif completed and not attempt.stopped_for_money and (attempt.agent_ended is None or not of_verifier):
             self.fail_at(entry, f"completes {attempt.id} without an end of its agent or of its verifier")
         elif said != of_agent and (said in _OF_AGENTS or (completed and said is None)):
             self.fail_at(entry, f"ends with exception {said}, and its agent with {of_agent}")
