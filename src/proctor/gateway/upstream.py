@@ -1,30 +1,12 @@
-"""One request to a provider and the whole of its reply, bounded in time and size. No retry happens here.
-
-The key is put in here and nowhere above. Redirects are not followed: a key goes to the host that the study names.
-"""
+"""Where a request goes, and what can come of sending it once: a whole reply, or one of four ways of having none."""
 
 from __future__ import annotations
 
-import asyncio
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Protocol
 
-from proctor.core.clock import Clock
-from proctor.core.tokens import Admitted
 from proctor.gateway.wire.base import Call
-
-if TYPE_CHECKING:
-    import aiohttp
-
-# No answer of a model comes near: what is larger is a fault or an attack, and is not held in memory.
-MAX_DECODED = 64 << 20
-MAX_RAW = 100_000_000
-# A host that swallows packets must not use up the deadline of a whole answer on each try.
-CONNECT_SEC = 30.0
-# Providers drop idle connections after a minute or so; a request on one that is just being dropped must be paid for.
-KEEP_ALIVE_SEC = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +23,7 @@ class HttpReply:
 
 
 class SendFailed(Exception):
-    """There is no whole reply. The subclass says what is known; `status` is the reply's where one began."""
+    """There is no whole reply. The class says what is known; `status` is the reply's where one began."""
 
     def __init__(self, message: str, *, status: int | None = None, timing: Mapping[str, int] | None = None) -> None:
         super().__init__(message)
@@ -50,7 +32,7 @@ class SendFailed(Exception):
 
 
 class NotSent(SendFailed):
-    """No byte of the request left: no connection was made."""
+    """No byte of the request left: there was no connection."""
 
 
 class Late(SendFailed):
@@ -62,14 +44,14 @@ class Cut(SendFailed):
 
 
 class TooLarge(SendFailed):
-    """The reply is larger than any may be."""
+    """The reply is larger than any answer of a model."""
 
 
 class Upstream(Protocol):
     """Where requests go."""
 
     async def send(self, call: Call, *, deadline_sec: float) -> HttpReply:
-        """Send once. Cancelled, the request may have been sent.
+        """Send once. Cancelled, the request may have been sent all the same.
 
         Raises:
             SendFailed: there is no whole reply.
