@@ -64,6 +64,7 @@ class Admission:
 
 def check(request: Request) -> Verdict:
     """All gates, no effects: what `admit` would say of a new run, with nothing written."""
+    request = _dated(request)
     run = RunFolder(request.out)
     facts = FolderFacts(admitted=run.is_admitted())
     gathered, _ = _told(gather(request, facts, None, seal_probe(PROBE_DEADLINE_SEC)))
@@ -90,6 +91,7 @@ async def admit(
         Refusal: the folder cannot hold a manifest (OUT_UNUSABLE, DISK_FULL, WRITE_FAILED), or the journal could not
             be opened after the verdict.
     """
+    request = _dated(request)
     run = RunFolder(request.out)
     resuming = request.command == "resume"
     if resuming and not (run.is_admitted() or run.manifests_dir.is_dir()):
@@ -258,6 +260,11 @@ def token_for(run: RunFolder) -> Admitted:
 
 def _token(run: RunFolder, run_id: str, design_sha256: str) -> Admitted:
     return seal_admitted(run_id=run_id, run_dir=run.path, design_sha256=design_sha256, label=f"proctor-{run_id}")
+
+
+def _dated(request: Request) -> Request:
+    """The request, priced by today's table; a resume takes the day of its run's own first manifest instead."""
+    return replace(request, priced_on=request.priced_on or SystemClock().utc()[:10])
 
 
 def _first_request(run: RunFolder, past: RunState) -> Mapping[str, Any]:

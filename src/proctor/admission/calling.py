@@ -17,6 +17,7 @@ from proctor.grading.scorers.score import check_row
 from proctor.study import LoadedStudy, ModelDesign
 from proctor.study.design import FunctionDesign, QuestionsDesign, ToolDesign
 from proctor.study.names import stage_models
+from proctor.study.problems import unknown_name
 from proctor.study.schema import Stage, StudyFile
 from proctor.tasks.functions import find_function
 from proctor.tasks.questions import QuestionSet, read_questions
@@ -41,7 +42,9 @@ class Calling:
 def gather_calling(loaded: LoadedStudy, file: StudyFile, stage: Stage, request: Request) -> Calling:
     """Read all of it, once."""
     names = stage_models(file, stage)
-    models, model_refusals = resolve_models({name: file.models[name] for name in names if name in file.models})
+    models, model_refusals = resolve_models(
+        {name: file.models[name] for name in names if name in file.models}, request.priced_on
+    )
     wanted = [name for name in request.models or names if name in models]
     called = [models[name] for name in wanted]
     variables = named_variables(called)
@@ -58,6 +61,8 @@ def gather_calling(loaded: LoadedStudy, file: StudyFile, stage: Stage, request: 
         if tool.python is not None and (found := functions.design(tool.python, f"tools.{name}.python")) is not None
     )
     rows, questions, row_refusals = _rows(loaded, file, functions)
+    unknown = sorted((rows.tools if rows is not None else set()) - file.tools.keys())
+    functions.refusals += [unknown_name("tool", name, file.tools, "tasks.questions") for name in unknown]
     return Calling(
         models=models,
         keys=keys,

@@ -21,6 +21,7 @@ class Request:
     """An invocation as declared. `study` is a study file or folder; `task` is the short form without one.
 
     `settings` and `sandbox` are further keys of `[agent]` and `[sandbox]` for the short form. `out` is the run folder.
+    `priced_on` is the day (`YYYY-MM-DD`) whose prices hold: that on which the run was first asked for.
     """
 
     command: str
@@ -36,6 +37,7 @@ class Request:
     waive: tuple[str, ...] = ()
     keep: bool = False
     prepare_only: bool = False
+    priced_on: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     sandbox: Mapping[str, Any] = field(default_factory=dict)
 
@@ -58,6 +60,7 @@ class Request:
             "waive": list(self.waive),
             "keep": self.keep,
             "prepare_only": self.prepare_only,
+            "priced_on": self.priced_on,
             "settings": dict(self.settings),
             "sandbox": dict(self.sandbox),
         }
@@ -89,6 +92,7 @@ class Request:
             settings=dict(record.get("settings", {})),
             sandbox=dict(record.get("sandbox", {})),
             keep=bool(record.get("keep")),
+            priced_on=record.get("priced_on"),
         )
 
 

@@ -99,7 +99,11 @@ def questions_sound(facts: Facts) -> Iterable[Refusal]:
     return facts.questions
 
 
-@guard("functions-found", "Every tool and scorer in Python is there.", Reason.TOOL_INVALID)
+@guard(
+    "functions-found",
+    "Every tool and scorer in Python is there, and rows name no other tools.",
+    *(Reason.TOOL_INVALID, Reason.UNKNOWN_NAME),
+)
 def functions_found(facts: Facts) -> Iterable[Refusal]:
     """What looking for them found; none of them is imported here."""
     return facts.functions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from urllib.parse import urlsplit
 
 from proctor.budget.table import find_prices, overridden
@@ -18,19 +19,25 @@ from proctor.study.schema.actors import Model
 _PRACTICE_OUTPUT = 1_024
 
 
-def resolve_models(tables: Mapping[str, Model]) -> tuple[dict[str, ModelDesign], list[Refusal]]:
-    """Every model that can be called as its table says, and everything that stands against the others."""
+def resolve_models(tables: Mapping[str, Model], priced_on: str | None) -> tuple[dict[str, ModelDesign], list[Refusal]]:
+    """Every model that can be called as its table says, and everything that stands against the others.
+
+    Args:
+        tables: models of the study, by name.
+        priced_on: the day whose prices hold, `YYYY-MM-DD`; today's where None.
+    """
+    day = None if priced_on is None else date.fromisoformat(priced_on)
     designs: dict[str, ModelDesign] = {}
     found: list[Refusal] = []
     for name, table in tables.items():
         try:
-            designs[name] = _model(name, table)
+            designs[name] = _model(name, table, day)
         except Refusal as refusal:
             found.append(refusal)
     return designs, found
 
 
-def _model(name: str, table: Model) -> ModelDesign:
+def _model(name: str, table: Model, day: date | None) -> ModelDesign:
     within = f"models.{name}"
     provider = PROVIDERS.get(table.provider)
     if provider is None and table.base_url is None:
@@ -55,7 +62,7 @@ def _model(name: str, table: Model) -> ModelDesign:
         api_key_env=_key_variable(table, known),
         rpm=table.rate.rpm,
         tpm=table.rate.tpm,
-        price=_prices(table, known, within),
+        price=_prices(table, known, day, within),
         synthetic=practice,
     )
     # what the wire format has no word for would end the first attempt
@@ -100,7 +107,7 @@ def _key_variable(table: Model, known: Provider) -> str | None:
     return known.key_env
 
 
-def _prices(table: Model, known: Provider, within: str) -> Prices:
+def _prices(table: Model, known: Provider, day: date | None, within: str) -> Prices:
     price = table.price
     if price is not None:
         return overridden(
@@ -112,7 +119,7 @@ def _prices(table: Model, known: Provider, within: str) -> Prices:
             source=price.source,
         )
     try:
-        return find_prices(known.prices or table.provider, table.model)
+        return find_prices(known.prices or table.provider, table.model, day)
     except Refusal as refusal:
         raise Refusal(
             refusal.reason,

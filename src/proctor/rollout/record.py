@@ -62,14 +62,19 @@ class Record:
         Raises:
             Refusal: the first of what the writer raised (ENTRY_TOO_LARGE, DISK_FULL, WRITE_FAILED).
         """
-        if self._pending:
-            # never gather: a cancelled caller would cancel what others must still hear the outcome of. The journal
-            # keeps the order, so the last one is durable last
-            await asyncio.wait([self._pending[-1].written])
-        pending, self._pending = self._pending, []
+        # what is posted meanwhile, by another call of the same attempt, is that one's to wait for
+        pending = self._pending[:]
+        if not pending:
+            return
+        # never gather: a cancelled caller would cancel what others must still hear the outcome of. The journal keeps
+        # the order, so the last one is durable last
+        await asyncio.wait([pending[-1].written])
+        written = {id(each) for each in pending}
+        self._pending = [each for each in self._pending if id(each) not in written]
         failed = [(each, error) for each in pending if (error := each.written.exception()) is not None]
         for each, _ in failed:
-            self.said[each.kind].remove(each.body)
+            if each.body in self.said[each.kind]:
+                self.said[each.kind].remove(each.body)
         if failed:
             raise failed[0][1]
 
