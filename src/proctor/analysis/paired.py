@@ -13,10 +13,12 @@ level)^(1 / units) is the largest share of which none would have been met with p
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt, lcm
+from typing import NamedTuple
 
 from proctor.analysis.interval import LEVEL, Interval
 from proctor.analysis.special import t_quantile
@@ -62,13 +64,13 @@ def estimate(
     residuals = [value * count - total for value in scaled]
     if clusters is not None:
         residuals = _sums(residuals, clusters)
-    units, mean = len(residuals), Fraction(total, scale * count)
+    units, middle = len(residuals), Fraction(total, scale * count)
     squares = sum(each * each for each in residuals)
     error = None
     if units > 1:
         error = _root(Fraction(squares * units, (units - 1) * (scale * count * count) ** 2))
-    interval = _interval(number(mean), error, units, span, level)
-    return Estimate(count, units, clusters is not None, mean, error, interval)
+    interval = _interval(number(middle), error, units, span, level)
+    return Estimate(count, units, clusters is not None, middle, error, interval)
 
 
 def _interval(
@@ -82,6 +84,12 @@ def _interval(
         return None
     unseen = 1 - (1 - level) ** (1 / units)
     return Interval(mean - unseen * (mean - span[0]), mean + unseen * (span[1] - mean), level, "no-spread")
+
+
+def mean(values: Sequence[Fraction]) -> Fraction:
+    """The exact mean of at least one value."""
+    scaled, scale = integers(values)
+    return Fraction(sum(scaled), scale * len(scaled))
 
 
 def number(value: Fraction) -> float:
@@ -107,8 +115,7 @@ def _sums(values: Sequence[int], groups: Sequence[Hashable]) -> list[int]:
     return list(sums.values())
 
 
-@dataclass(frozen=True)
-class Repeated:
+class Repeated(NamedTuple):
     """One task in one arm: how many repeats were planned, passed, and stayed ungraded (not run included)."""
 
     planned: int
@@ -129,7 +136,8 @@ def difference_bounds(first: Sequence[Repeated], second: Sequence[Repeated]) -> 
     if not first:
         return None
     low = high = Fraction(0)
-    for one, other in zip(first, second, strict=True):
-        low += Fraction(one.passed, one.planned) - Fraction(other.passed + other.ungraded, other.planned)
-        high += Fraction(one.passed + one.ungraded, one.planned) - Fraction(other.passed, other.planned)
+    # of many tasks most are alike
+    for (one, other), times in Counter(zip(first, second, strict=True)).items():
+        low += times * (Fraction(one.passed, one.planned) - Fraction(other.passed + other.ungraded, other.planned))
+        high += times * (Fraction(one.passed + one.ungraded, one.planned) - Fraction(other.passed, other.planned))
     return low / len(first), high / len(first)

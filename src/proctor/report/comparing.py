@@ -14,7 +14,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from proctor.analysis.paired import Estimate, Repeated, difference_bounds, estimate
+from proctor.analysis.paired import Estimate, Repeated, difference_bounds, estimate, mean
 from proctor.analysis.power import smallest_by_mcnemar, smallest_by_t
 from proctor.analysis.significance import Direction, PValue, holm, mcnemar, sign_flip
 from proctor.grading.grade import GradeState
@@ -171,6 +171,8 @@ class _Tables:
         self._reading = reading
         self._epochs = reading.design.stage.epochs
         self._synthetic = frozenset(reading.design.synthetic)
+        # few are different, of however many tasks
+        self._rates: dict[Repeated, Fraction | None] = {}
         self._rows: dict[tuple[str | None, str], dict[str, list[Row]]] = {}
         for row in reading.rows:
             own = self._rows.setdefault((row.trial.model, row.trial.arm), {})
@@ -226,11 +228,16 @@ class _Tables:
 
     def _mean(self, rows: Sequence[Row], endpoint: str) -> Fraction | None:
         """Over a task's repeats, None where one has no value."""
+        if endpoint == SOLVED:
+            counted = repeated(rows)
+            if counted not in self._rates:
+                self._rates[counted] = counted.rate
+            return self._rates[counted]
         values = [value_of(self._reading.run, row, endpoint) for row in rows]
         known = [value for value in values if value is not None]
         if len(known) != self._epochs:
             return None
-        return known[0] if len(known) == 1 else sum(known, Fraction(0)) / len(known)
+        return known[0] if len(known) == 1 else mean(known)
 
     def _test(
         self, test: str, differences: Sequence[Fraction], units: Sequence[object] | None, direction: Direction
@@ -255,8 +262,9 @@ class _Tables:
         units = None
         if any(cluster is not None for cluster in clusters):
             units = [at if cluster is None else cluster for at, cluster in enumerate(clusters)]
-        ends = zip(*(_ends(one, other) for one, other in zip(ones, others, strict=True)), strict=True)
-        low, high = (self._test(test, end, units, direction).p for end in ends)
+        pairs = list(zip(ones, others, strict=True))
+        ends = {pair: _ends(*pair) for pair in set(pairs)}
+        low, high = (self._test(test, [ends[pair][at] for pair in pairs], units, direction).p for at in (0, 1))
         return bounds, (low, high)
 
 
@@ -275,8 +283,7 @@ def _ends(one: Repeated, other: Repeated) -> tuple[Fraction, Fraction]:
 def _means(pairs: Sequence[tuple[Fraction, Fraction]]) -> tuple[Fraction, Fraction] | None:
     if not pairs:
         return None
-    first, second = (sum(values, Fraction(0)) / len(pairs) for values in zip(*pairs, strict=True))
-    return first, second
+    return mean([first for first, _ in pairs]), mean([second for _, second in pairs])
 
 
 def _detectable(found: Estimate | None, p: PValue | None, alpha: float, direction: Direction) -> float | None:

@@ -13,7 +13,8 @@ from proctor.report.testfile import tests_of
 SOLVED = "solved"
 _SHARES = (SOLVED, "test")
 _FORMS = ("ctrf", "junit")
-_TEST_VALUES = {Status.PASSED: Fraction(1), Status.FAILED: Fraction(0), Status.ERROR: Fraction(0)}
+_YES, _NO = Fraction(1), Fraction(0)
+_TEST_VALUES = {Status.PASSED: _YES, Status.FAILED: _NO, Status.ERROR: _NO}
 
 
 def is_share(endpoint: str) -> bool:
@@ -35,7 +36,7 @@ def value_of(run: RunFolder, row: Row, endpoint: str) -> Fraction | None:
     if row.grade == GradeState.UNGRADED.value:
         return None
     if kind == SOLVED:
-        return Fraction(row.grade == GradeState.PASS.value)
+        return _YES if row.grade == GradeState.PASS.value else _NO
     if kind == "test":
         return _test(run, row, name)
     reward = row.reward if not name else (row.tries.rewards or {}).get(name)
