@@ -84,6 +84,15 @@ async def test_the_longest_command_that_linux_takes_is_run(tmp_path: Path) -> No
     assert model.results() == ["exit code 0\nran\n"]
 
 
+async def test_what_looks_like_a_key_is_shown_to_the_model_alone(tmp_path: Path) -> None:
+    key = f"sk-{'a1' * 20}"
+    _, model = await act(tmp_path, says("", shell(f"echo {key}; echo DB_PASSWORD=hunter2")), says(f"It is {key}."))
+    assert model.results() == [f"exit code 0\n{key}\nDB_PASSWORD=hunter2\n"]
+    log = (tmp_path / "agent/toolloop.txt").read_text()
+    assert "It is [redacted:key]." in log
+    assert key not in log and "hunter2" not in log
+
+
 async def test_several_calls_of_one_answer_are_made_in_order(tmp_path: Path) -> None:
     ended, model = await act(tmp_path, says("", *(shell(f"echo {n} >> all; cat all", n) for n in range(3))), DONE)
     assert ended.exit_code == 0

@@ -20,6 +20,7 @@ from proctor.agents.limits import read_settings
 from proctor.agents.shell import Shell
 from proctor.core.models import Answer, Message, ModelAccess, Role, ToolBox, ToolCall
 from proctor.core.reasons import Reason
+from proctor.core.redact import Redactor
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Ended
 
@@ -188,12 +189,13 @@ def _unsaid(text: str) -> None:
 
 
 class _Log:
-    """What is said and done, for people who look on: `proctor logs -f` follows it."""
+    """What is said and done, without what looks like a key, for people who look on: `proctor logs -f` follows it."""
 
     def __init__(self, turn: Turn) -> None:
         self._path = turn.output / "toolloop.txt"
+        self._redactor = Redactor()
 
     def say(self, text: str) -> None:
         """Write it down at once. A few KB into the page cache cost less than a thread would."""
         with self._path.open("a", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(f"{text.rstrip()}\n\n")
+            file.write(f"{self._redactor.text(text).rstrip()}\n\n")

@@ -37,7 +37,7 @@ _SCRIPT = re.compile(r"^\./([^/\n]+\.sh)$", re.MULTILINE)
 _EXAMPLE = re.compile(r"^\./examples/([^/\n]+)\.(in|out)$", re.MULTILINE)
 # what stands after white space and is not quoted yet
 _QUOTE = r"""s/([[:space:]])(\$[A-Za-z0-9_]+)/\1"\2"/g"""
-_MEND = r"""python3 - {programs} <<'PROGRAM'
+_MEND = r"""python3 -B - {programs} <<'PROGRAM'
 import re, subprocess, sys
 from pathlib import Path
 
