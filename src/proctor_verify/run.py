@@ -23,7 +23,7 @@ from proctor_verify.notes import TrustRoot
 from proctor_verify.order import Order
 from proctor_verify.prices import pico
 from proctor_verify.strictjson import loads_canonical
-from proctor_verify.vocabulary import REFUSED_FOR
+from proctor_verify.vocabulary import UNPAID
 
 MAX_DESIGN = 256 << 20
 ZEROS = "0" * 64
@@ -56,8 +56,8 @@ class FileFact(NamedTuple):
 class OpenAttempt:
     """An attempt between its admission and its end.
 
-    `flying` are its exchanges between theirs, `next_exchange` counts all that were admitted, `refused` are reasons of
-    those that were not. `unknown` is whether one ended with nobody left to hear its answer.
+    `flying` are its exchanges between theirs, `next_exchange` counts all that were admitted, `told` are the reasons of
+    those that were refused, or had no answer. `unknown` is whether nobody was left to hear the end of one.
     """
 
     id: str
@@ -68,7 +68,7 @@ class OpenAttempt:
     model: str | None = None
     flying: dict[str, Flight] = field(default_factory=dict)
     next_exchange: int = 0
-    refused: set[str] = field(default_factory=set)
+    told: set[str] = field(default_factory=set)
     unknown: bool = False
     bill: Bill = field(default_factory=Bill)
     answers: int = 0
@@ -81,9 +81,9 @@ class OpenAttempt:
     files: dict[str, FileFact] = field(default_factory=dict)
 
     @property
-    def stopped_for_money(self) -> bool:
-        """Whether it stays ungraded, as it says, because an exchange of it may not be paid for."""
-        return self.grade is not None and self.grade.grade == "ungraded" and self.grade.reason in REFUSED_FOR
+    def stopped_short(self) -> bool:
+        """Whether it stays ungraded, as it says, because an exchange of it was not paid for, or not taken."""
+        return self.grade is not None and self.grade.grade == "ungraded" and self.grade.reason in UNPAID
 
 
 class EndedAttempt(NamedTuple):
@@ -301,12 +301,14 @@ class Run:
             charged = pico(body["charged"])
             self.money.settled(attempt.block, flight, charged)
             attempt.unknown |= body["outcome"] == "unknown"
+            if body["error"] is not None:
+                attempt.told.add(body["error"])
             attempt.bill.add(body, charged)
             self._tally(self.trials, attempt.trial).bill.add(body, charged)
 
     def _exchange_refused(self, body: dict[str, Any]) -> None:
         if attempt := self.open.get(body["attempt"]):
-            attempt.refused.add(body["reason"])
+            attempt.told.add(body["reason"])
 
     def _ceiling_reached(self, body: dict[str, Any]) -> None:
         self.money.reached(body)

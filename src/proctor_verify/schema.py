@@ -193,7 +193,7 @@ KINDS: dict[str, dict[str, Shape]] = {
         "attempt": ATTEMPT,
         "exchange": EXCHANGE,
         "outcome": one_of("settled", "released", "unknown"),
-        "http_status": or_null(integer(100, 599)),
+        "http_status": or_null(integer(100, 999)),
         "error": or_null(REASON),
         "resolved_model": or_null(TEXT),
         "finish": or_null(one_of("stop", "tools", "length", "refused", "other")),

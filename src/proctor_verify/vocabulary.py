@@ -14,8 +14,10 @@ BUCKETS = INPUTS | frozenset({"output", "reasoning", "audio_out"})
 SCOPES = frozenset({"ceiling", "overrun", "cap", "model_cap"})
 SCORERS = frozenset({"exact", "choice", "regex", "number", "json", "python"})
 
-# why an exchange may not be paid for, and an attempt stays ungraded for want of money
-REFUSED_FOR = frozenset({"ceiling_reached", "overrun", "budget_absent"})
+# why an exchange may not be paid for
+REFUSED_FOR = frozenset({"ceiling_reached", "overrun", "budget_absent", "price_unknown"})
+# and what its exchanges say of an attempt that stays ungraded without having come to its end
+UNPAID = REFUSED_FOR | frozenset({"request_rejected", "reply_too_large"})
 
 # of a grade that could not be given
 UNGRADED = frozenset(

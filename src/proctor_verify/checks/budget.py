@@ -178,6 +178,10 @@ class CeilingDisclosed(Check):
             return f"refuses an exchange for {reason}"
         if body["model"] != attempt.model:
             return f"refuses an exchange with model {body['model']}, and the trial's is {attempt.model}"
+        if reason == "price_unknown":
+            model = self.design.parts.models.get(body["model"])
+            unpriced = model is not None and model.prices.worst_case(0, 0) is None
+            return None if unpriced and not held else "refuses an exchange for want of a price that there is"
         if budget is None or reason == "budget_absent":
             fits = budget is None and reason == "budget_absent" and held
             return None if fits else f"refuses an exchange for {reason}, which is not so"

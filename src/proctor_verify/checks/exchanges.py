@@ -12,6 +12,8 @@ from proctor_verify.money import Flight
 from proctor_verify.prices import pico, usd
 from proctor_verify.run import SUPERSEDED, OpenAttempt
 
+# HTTP: from here on the provider says no, and nothing is owed.
+REFUSED_FROM = 300
 # What an exchange lacks that nobody lived to hear the end of.
 _UNHEARD = ("http_status", "error", "resolved_model", "finish", "response", "usage")
 
@@ -87,7 +89,7 @@ class CostsRecomputed(Check):
     id = "costs.recomputed"
     doc = (
         "an exchange holds the worst case within its bounds, and is charged what its usage costs, by the design's "
-        "prices and to the picodollar; where that is estimated, it is charged what it held"
+        "prices and to the picodollar; an estimate is what was held, or what its usage costs where that is more"
     )
     noun = "amounts"
     kinds = ("exchange.admitted", "exchange.ended")
@@ -121,8 +123,9 @@ def _inconsistent(body: dict[str, Any], charged: int, held: int) -> str | None:
     if body["overrun"] != (charged > held):
         return f"with overrun {body['overrun']}, charged {body['charged']} of {usd(held)} held"
     if outcome == "released":
-        if charged or estimated or body["usage"] is not None:
-            return "as released, and charges it, estimates it or counts its tokens"
+        status = body["http_status"]
+        if charged or estimated or (status is not None and status < REFUSED_FROM):
+            return f"as released, charged {body['charged']}, with status {status}"
         return None if body["error"] is not None else "as released, without a reason"
     if outcome == "unknown":
         if not estimated or any(body[name] is not None for name in _UNHEARD) or body["flags"] or body["timing"]:
@@ -150,11 +153,12 @@ def _charged(body: dict[str, Any], model: Model, flight: Flight) -> str | None:
     charged = pico(body["charged"])
     if body["outcome"] == "released" or (body["usage"] is None and not body["estimated"]):
         return None  # said by exchanges.ended
+    cost = model.prices.cost(body["usage"] or {})
     if body["estimated"]:
-        if charged != flight.held:
+        # what used more than tokens is charged no less than these cost
+        if charged != flight.held and not (charged == cost and charged > flight.held):
             return f"charges an estimate of {body['charged']} for {body['exchange']}, and {usd(flight.held)} was held"
         return None
-    cost = model.prices.cost(body["usage"])
     if cost is None:
         return f"charges {body['exchange']} by tokens that the design has no price for"
     if charged != cost:

@@ -48,7 +48,7 @@ class Grades(Check):
         said = graded["grade"], graded["reason"]
         if (said[0] == "pass") != (said[1] is None):
             return None  # said by attempts.graded
-        if verifier is None and attempt.stopped_for_money:
+        if verifier is None and attempt.stopped_short:
             return _nothing_counted(graded)
         if attempt.is_row:
             return self._row(graded)
@@ -90,7 +90,7 @@ class Grades(Check):
 
 def _nothing_counted(graded: dict[str, Any]) -> str | None:
     counted = graded["rewards"] or graded["reward"] is not None or graded["tests"] is not None
-    return "was refused its money, and has a reward or tests" if counted else None
+    return "did not come to its end, and has a reward or tests" if counted else None
 
 
 def _numbers(said: dict[str, float], rewards: Rewards) -> str | None:

@@ -60,7 +60,8 @@ class AgentsEnded(Check):
     id = "agents.ended"
     doc = (
         "an agent's exception follows from how it ended, and its attempt's end says it too; an attempt that completed "
-        "has an agent and, unless it is of a question row, a verifier that ended, or was refused an exchange for money"
+        "has an agent that ended and, unless it is of a question row, a verifier, or it stays ungraded for a reason "
+        "that an exchange of it gave"
     )
     noun = "agents"
     kinds = ("agent.ended", "attempt.ended")
@@ -72,15 +73,19 @@ class AgentsEnded(Check):
         if entry.kind == "agent.ended":
             self.looked += 1
             wanted = _exception(body["ended"])
-            if body["exception"] != wanted:
+            # the agent of a row is no process, so that its own limits show in no end of one
+            of_row = attempt.is_row and wanted is None and body["exception"] in _OWN_LIMITS.values()
+            if body["exception"] != wanted and not of_row:
                 self.fail_at(entry, f"has exception {body['exception']}, where its end comes to {wanted}")
             return
         of_agent = attempt.agent_ended["exception"] if attempt.agent_ended is not None else None
         completed, said = body["outcome"] == "completed", body["exception"]
         of_verifier = attempt.is_row or attempt.verifier_ended is not None
-        if attempt.grade is not None and attempt.stopped_for_money and attempt.grade.reason not in attempt.refused:
-            self.fail_at(entry, f"leaves {attempt.id} ungraded for {attempt.grade.reason}, and refused it no exchange")
-        elif completed and not attempt.stopped_for_money and (attempt.agent_ended is None or not of_verifier):
+        if attempt.grade is not None and attempt.stopped_short and attempt.grade.reason not in attempt.told:
+            self.fail_at(
+                entry, f"leaves {attempt.id} ungraded for {attempt.grade.reason}, which no exchange of it says"
+            )
+        elif completed and not attempt.stopped_short and (attempt.agent_ended is None or not of_verifier):
             self.fail_at(entry, f"completes {attempt.id} without an end of its agent or of its verifier")
         elif said != of_agent and (said in _OF_AGENTS or (completed and said is None)):
             self.fail_at(entry, f"ends with exception {said}, and its agent with {of_agent}")
@@ -132,10 +137,10 @@ def _exception(ended: dict[str, Any]) -> str | None:
         return "agent_start_failed"
     if ended["timed_out"]:
         return "agent_timeout"
-    if ended["signal"] is not None:
+    if ended["limit_hit"] in _OWN_LIMITS:
+        return _OWN_LIMITS[ended["limit_hit"]]
+    if ended["signal"] is not None or ended["limit_hit"] is not None:
         return "agent_killed"
-    if ended["limit_hit"] is not None:
-        return _OWN_LIMITS.get(ended["limit_hit"], "agent_killed")
     if ended["exit_code"] != 0:
         return "agent_error"
     return "agent_output_capped" if ended["output_dropped"] else None
