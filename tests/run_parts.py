@@ -102,7 +102,10 @@ class Ask:
 
 @dataclass(frozen=True)
 class Try:
-    """One attempt: what its verifier wrote, and how it ended. `left_open` leaves it in flight."""
+    """One attempt: what its verifier wrote, and how it ended. `left_open` leaves it in flight.
+
+    An `answer` makes it an attempt of a question row: no world, no folder, a score in place of a verifier.
+    """
 
     reward: str | None = "1"
     outcome: str = "completed"
@@ -114,6 +117,7 @@ class Try:
     test_output: bytes = b"tests done\n"
     left_open: bool = False
     asks: tuple[Ask, ...] = ()
+    answer: bytes | None = None
 
 
 @dataclass
@@ -258,6 +262,8 @@ async def _attempt(
         supersedes=last if before and before.outcome in ("interrupted", "lost") else None,
         replaces=last if before and before.outcome == "infrastructure" else None,
     )
+    if each.answer is not None:
+        return {"graded": await _row(add, trial, each)}
     limit = {"name": "memory", "wanted": 2**29, "enforced": 2**29, "how": "cgroup memory.max", "why_not": None}
     facts = {"kind": "namespace", "tier": "privileged", "network": "none"}
     world = {"facts": facts, "limits": [limit], "base_substituted": None}
@@ -290,6 +296,31 @@ async def _attempt(
     await add(Kind.ATTEMPT_FILES, files=[_file(run.path / folder, "attempt.json", "derived")])
     await add(Kind.ATTEMPT_ENDED, **end)
     return {"graded": graded}
+
+
+async def _row(add: Any, trial: Trial, each: Try) -> dict[str, Any]:
+    started = {"agent": "toolloop", "version": VERSION, "settings": {}, "skills": [], "timeout_sec": None}
+    admitted = await add(Kind.AGENT_STARTED, {"instruction": b"How much is 6 times 7?"}, **started)
+    for index, ask in enumerate(each.asks):
+        await _ask(add, trial, f"{admitted['attempt']}/{index}", ask)
+    ended = {"exit_code": 0, "signal": None, "timed_out": False, "output_bytes": 0, "output_dropped": 0}
+    ended |= {"leftovers": 0, "limit_hit": None, "start_error": None}
+    await add(Kind.AGENT_ENDED, exception=None, ended=ended, duration_ns=SECOND)
+    detail = "the answer was compared as text"
+    await add(Kind.ANSWER_SCORED, {"answer": each.answer}, scorer="exact", detail=detail)
+    passed = each.reward == "1"
+    graded = await add(
+        Kind.ATTEMPT_GRADED,
+        grade="pass" if passed else "fail",
+        reason=None if passed else "wrong_answer",
+        reward=1.0 if passed else 0.0,
+        rewards={},
+        assurance=None,
+        tests=None,
+        disclosures=[],
+    )
+    await add(Kind.ATTEMPT_ENDED, outcome="completed", exception=None, message=None, timing={"agent": SECOND})
+    return graded
 
 
 async def _ask(add: Any, trial: Trial, exchange: str, ask: Ask) -> None:

@@ -68,7 +68,7 @@ def test_every_task_counts_once_and_arms_trade_places(data: st.DataObject) -> No
 
 
 def test_hypotheses_say_which_arms_are_compared() -> None:
-    claim = HypothesisDesign("H1", "main", ("b", "c"), "mcnemar", "greater", 0.05)
+    claim = HypothesisDesign("H1", "solved", ("b", "c"), "mcnemar", "greater", 0.05)
     frozen = design(("alpha",), ("a", "b", "c"))
     grades = {("alpha", arm): ["pass"] for arm in "abc"}
     assert [(pairs.first, pairs.second) for pairs in paired_counts(frozen, rows(frozen, grades))] == [

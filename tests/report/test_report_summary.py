@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +13,9 @@ import pytest
 from journal_parts import KEY
 from proctor.core.ids import trial_id
 from proctor.core.reasons import Reason
-from proctor.report.claims import claims_record
 from proctor.report.summary import ending, print_end
-from proctor.study.design import HypothesisDesign
-from run_parts import Story, Try, design, make_run
+from proctor.study.design import BudgetDesign, HypothesisDesign, ModelMoney
+from run_parts import Ask, Story, Try, design, make_run, practice
 
 LOST = Try(outcome="infrastructure", exception="sandbox_lost")
 
@@ -41,6 +43,9 @@ async def test_errors_stay_in_the_denominator(tmp_path: Path, capsys: pytest.Cap
         "2/8",
         "=",
         "25.0",
+        "%",
+        "[7.1,",
+        "59.1]",
         "%",
         "2/6",
         "=",
@@ -176,16 +181,78 @@ async def test_output_that_leads_out_of_the_run_is_no_example(
     assert "secret" not in capsys.readouterr().out
 
 
-async def test_hypotheses_are_named_and_not_tested(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def paired_story(wins: int, losses: int, even: int) -> tuple[list[str], Story]:
+    """Tasks that only `skilled` passed, that only `plain` passed, and that both did."""
+    tasks = [f"t{number:02}" for number in range(wins + losses + even)]
+    tries = {(task, "plain"): (Try(reward="0"),) for task in tasks[:wins]}
+    tries |= {(task, "skilled"): (Try(reward="0"),) for task in tasks[wins : wins + losses]}
+    return tasks, Story(tries=tries)
+
+
+async def test_a_hypothesis_comes_to_its_decision(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     claim = HypothesisDesign("H1", "solved", ("skilled", "plain"), "mcnemar", "greater", 0.05)
-    await make_run(tmp_path / "run", replace(design(), hypotheses=(claim,)))
+    tasks, story = paired_story(6, 0, 4)
+    await make_run(tmp_path / "run", replace(design(tasks), hypotheses=(claim,)), story)
     print_end(tmp_path / "run", 0, None, None)
     out = capsys.readouterr().out
     (line,) = [line for line in out.splitlines() if line.startswith("H1 ")]
-    assert line.split() == ["H1", "skilled", "|", "plain", "solved", "mcnemar", "greater", "0.05"]
-    assert "Preregistered" in out and "not computed" in out
-    (record,) = claims_record(replace(design(), hypotheses=(claim,)))
-    assert record["result"] == {"available": False, "reason": "not_in_this_version"}
-    await make_run(tmp_path / "other")
-    print_end(tmp_path / "other", 0, None, None)
-    assert "hypothesis" not in capsys.readouterr().out
+    # one chance in 2^6 that all six disagreements favour one arm
+    for fact in ("skilled - plain", "10/10", "+60.0 pp", "0.0156", "mcnemar, greater", "supported"):
+        assert fact in line
+    assert "not preregistered" not in out
+
+
+async def test_what_nobody_claimed_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tasks, story = paired_story(1, 0, 2)
+    await make_run(tmp_path / "run", design(tasks), story)
+    print_end(tmp_path / "run", 0, None, None)
+    lines = capsys.readouterr().out.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("not preregistered"))
+    assert "skilled - plain" in lines[at + 1] and "mcnemar, two-sided" in lines[at + 1] and "nothing" in lines[at + 1]
+    assert not any(line.startswith("preregistered") for line in lines)
+
+
+async def test_a_run_whose_models_are_made_up_says_so_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    await make_run(tmp_path / "run", design(models=("sun",)))
+    print_end(tmp_path / "run", 0, None, None)
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert lines[2].startswith("SYNTHETIC: sun is made up by rules")
+    for start in ("sun · skilled - plain", "sun · plain SYNTHETIC", "spent "):
+        assert all("SYNTHETIC" in line for line in lines if line.startswith(start)), start
+        assert any(line.startswith(start) for line in lines), start
+    await make_run(tmp_path / "real", replace(design(), models=(replace(practice("sun"), synthetic=False),)))
+    print_end(tmp_path / "real", 0, None, None)
+    assert "SYNTHETIC" not in capsys.readouterr().out
+
+
+async def test_money_is_of_every_attempt_and_stands_against_its_limits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask = Ask({"messages": []}, None, {"input": 100_000, "output": 5_000})
+    blind = replace(ask, usage=None)
+    cut = Try(outcome="interrupted", exception="interrupted", asks=(ask,))
+    story = Story(tries={("alpha", "plain"): (cut, Try(asks=(ask, blind))), ("beta", "plain"): (Try(reward="0"),)})
+    share = ModelMoney("sun", "0.300000000000", "0.700000000000", "0.100000000000", 2)
+    amounts = ("0.100000000000", "0.700000000000", "0.900000000000", "0.050000000000", "0.010000000000")
+    budget = BudgetDesign(*amounts, "0.001000000000", 3, (share,))
+    frozen = replace(design(arms=("plain",), models=("sun",)), budget=budget)
+    await make_run(tmp_path / "run", frozen, story)
+    print_end(tmp_path / "run", 0, None, None)
+    lines = capsys.readouterr().out.splitlines()
+    # twice 0.25, and the worst case of the exchange without a usage: 0.012
+    (cost,) = [line.split() for line in lines if line.startswith("sun · plain SYNTHETIC")]
+    assert cost[4:] == ["$0.512", "$0.512", "3", "200,000", "10,000", "210,000"]
+    assert "spent      sun: $0.512 of its cap $0.70, SYNTHETIC" in lines
+    assert "           all: $0.612 of the cap $0.90, hard ceiling $0.95, $0.10 of it before this run" in lines
+    assert any(line.startswith("estimated  1 exchange charged at the worst case") for line in lines)
+
+
+async def test_nothing_to_compare_needs_no_scipy(tmp_path: Path) -> None:
+    await make_run(tmp_path / "run", design(arms=("only",)))
+    code = (
+        "import sys; from pathlib import Path; from proctor.report.summary import print_end;"
+        f"print_end(Path({str(tmp_path / 'run')!r}), 0, None, None); assert 'scipy' not in sys.modules"
+    )
+    src = Path(__file__).resolve().parents[2] / "src"
+    await asyncio.to_thread(subprocess.run, [sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(src)})
