@@ -1,0 +1,144 @@
+"""Runs that spend are interrupted in every way, gone on with to their end, and equal one that nobody disturbed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from real_runs import (
+    ENOUGH_SEC,
+    Leftovers,
+    Proctor,
+    bodies,
+    ended,
+    finals,
+    is_live,
+    proctor,
+    until,
+)
+
+from money_runs import Plan, check_money, sums, write_study
+from proctor.core.money import Usd
+from proctor.evidence.kinds import Kind
+
+__all__ = ["proctor"]
+pytestmark = pytest.mark.real
+
+QUICKSTART = Path(__file__).resolve().parents[2] / "examples/quickstart"
+STOPS = int(os.environ.get("PROCTOR_STOPS", "8"))
+WAYS = [signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
+STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -signal.SIGKILL}
+
+
+class Disturbed:
+    """A run that is stopped again and again; `entries` is about how many an undisturbed one has."""
+
+    def __init__(self, proctor: Proctor, study: Path, run: Path, entries: int, stops: int) -> None:
+        seed = random.randrange(2**32)
+        print(f"seed {seed}")
+        self.chance = random.Random(seed)
+        self.proctor, self.study, self.run = proctor, study, run
+        self.apart = 2 * entries // (stops + 2)
+        # every way at least once
+        self.ways = [*WAYS, *self.chance.choices(WAYS, k=stops)][:stops]
+        self.chance.shuffle(self.ways)
+        self.known = b""
+
+    def go(self) -> None:
+        """Stop it in every way, then let it end."""
+        for way in self.ways:
+            admitted = (self.run / "journal.jsonl").exists()
+            words = ["resume", self.run] if admitted else ["run", self.study, "--out", self.run]
+            with self.proctor.start(*words, "--waive", "git_dirty", "--quiet") as process:
+                self._stop(process, way)
+            assert not is_live(self.run)
+            if way is not signal.SIGKILL:
+                self.proctor.check(self.run)
+                check_money(self.run)
+                assert (ended(self.run)["exit_status"], ended(self.run)["complete"]) == (STATUS[way], False)
+        status, said = self.proctor("resume", self.run, "--waive", "git_dirty", "--quiet")
+        assert status == 0, said
+        assert (self.run / "journal.jsonl").read_bytes().startswith(self.known)
+        self.proctor.check(self.run)
+
+    def _stop(self, process: subprocess.Popen[str], way: signal.Signals) -> None:
+        path = self.run / "journal.jsonl"
+
+        def seen() -> bytes:
+            data = path.read_bytes() if path.exists() else b""
+            return data[: data.rfind(b"\n") + 1]
+
+        # a process that has not begun its opening hears no signal but the one that nobody hears
+        least = 0 if way is signal.SIGKILL else 1
+        more = self.chance.choice([least, least + 3, *[self.chance.randint(5, self.apart)] * 5])
+        lines = seen().count(b"\n") + more
+        until("the journal grows", lambda: process.poll() is not None or seen().count(b"\n") >= lines, ENOUGH_SEC)
+        durable = seen()
+        process.send_signal(way)
+        said = process.communicate(timeout=ENOUGH_SEC)[0]
+        assert process.returncode == STATUS[way], said
+        assert durable.startswith(self.known)
+        self.known = durable
+
+
+def check_alike(run: Path, whole: Path) -> None:
+    """The same grades and counts, and the same money but for what was cut short, which is disclosed."""
+    assert finals(run) == finals(whole)
+    assert ended(run)["totals"] == ended(whole)["totals"]
+    disturbed, quiet = check_money(run), check_money(whole)
+    assert (quiet.superseded.pico, quiet.estimated, set(quiet.outcomes)) == (0, 0, {"settled"})
+    assert disturbed.total - disturbed.superseded == quiet.total
+    superseded = [body for body in bodies(run, Kind.ATTEMPT_ENDED) if body["outcome"] in ("lost", "interrupted")]
+    groups = json.loads((run / "summary.json").read_bytes())["groups"]
+    assert sum(group["superseded"] for group in groups) == len(superseded) > 0
+    assert sum(Usd.parse(group["cost"]["charged"]).pico for group in groups) == disturbed.total.pico
+    assert sum(group["cost"]["estimated"] for group in groups) == disturbed.estimated
+
+
+def test_a_thousand_rows(proctor: Proctor, tmp_path: Path) -> None:
+    study = write_study(
+        tmp_path / "study",
+        rows=sums(1_000),
+        money=Plan({"practice": "0.20"}, allocation="0.30", margin="0.01"),
+        arms='[arms.plain]\n[arms.skilled]\nskills = "skills"\n',
+        stage="lanes = 16\n",
+    )
+    run, whole = tmp_path / "run", tmp_path / "whole"
+    disturbed = Disturbed(proctor, study, run, 20_000, STOPS)
+    disturbed.go()
+    assert proctor("run", study, "--out", whole, "--waive", "git_dirty", "--quiet")[0] == 0
+    proctor.check(whole)
+    check_alike(run, whole)
+    assert ended(run)["totals"]["ungraded"] == 0
+    assert check_money(run).outcomes["unknown"] > 0, "no exchange was in flight at any of the kills"
+    status, said = proctor("results", run)
+    assert (status, "superseded" in said, "SYNTHETIC" in said) == (0, True, True), said
+
+
+def test_task_folders_with_a_shell(proctor: Proctor, tmp_path: Path) -> None:
+    """A model that works in sandboxes: what it did there and was charged for is done anew, and the grades are the same."""
+    tasks, epochs, stops = len(list((QUICKSTART / "tasks").iterdir())), 4, 4
+    study = write_study(
+        tmp_path / "study",
+        tasks=str(QUICKSTART / "tasks"),
+        money=Plan({"practice": "1"}, allocation="1.5", margin="0.1"),
+        models={"practice": 'provider = "practice"\nmodel = "practice-1"\nmax_output_tokens = 1000\n'},
+        blocks=tasks * epochs,
+        arms=f'[arms.no-skill]\n[arms.with-skill]\nskills = {json.dumps(str(QUICKSTART / "skills"))}\n',
+        agent='name = "toolloop"\ntimeout = "1m"\n[agent.settings]\nsteps = 12\n',
+        grading="",
+        stage=f"epochs = {epochs}\nlanes = 4\n",
+    )
+    run, whole, left = tmp_path / "run", tmp_path / "whole", Leftovers()
+    # entries of one attempt, about
+    Disturbed(proctor, study, run, tasks * epochs * 2 * 22, stops).go()
+    left.check(run)
+    assert proctor("run", study, "--out", whole, "--waive", "git_dirty", "--quiet")[0] == 0
+    proctor.check(whole)
+    check_alike(run, whole)
+    assert ended(run)["totals"]["ungraded"] == 0
