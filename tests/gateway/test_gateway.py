@@ -373,6 +373,18 @@ async def test_closing_waits_for_what_is_in_flight(tmp_path: Path) -> None:
     assert [body["outcome"] for body in ended(entries)] == ["settled"]
 
 
+async def test_closing_waits_for_what_is_being_held(tmp_path: Path) -> None:
+    async with provider(chat()) as it:
+        run = await calling(tmp_path, model(it.url))
+        first, second = (asyncio.ensure_future(run.access.ask(HELLO)) for _ in range(2))
+        await asyncio.sleep(0)
+        await run.access.close()
+        assert (await first).message.text == "hi"
+        assert (await refused(second)).reason is Reason.LEASE_STALE
+        entries = await run.end()
+    assert [body["outcome"] for body in ended(entries)] == ["settled"]
+
+
 async def test_closing_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proctor.gateway.gateway.CLOSE_SEC", 0.05)
     asked = asyncio.Event()
@@ -497,6 +509,41 @@ async def test_the_practice_model_needs_no_key_and_no_wire(tmp_path: Path) -> No
     (done,) = ended(entries)
     assert (done["charged"], done["timing"], done["http_status"]) == (str(answer.cost), {}, 200)
     assert bodies(entries, Kind.EXCHANGE_ADMITTED)[0]["route"] == "POST /chat/completions"
+
+
+ANTHROPIC = {
+    "type": "message",
+    "model": "claude-x",
+    "role": "assistant",
+    "content": [{"type": "text", "text": "hi"}],
+    "stop_reason": "end_turn",
+    "usage": {"input_tokens": 3, "output_tokens": 2},
+}
+GEMINI = {
+    "candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"}],
+    "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 2, "totalTokenCount": 5},
+    "modelVersion": "gemini-x",
+}
+
+
+@pytest.mark.parametrize(
+    ("api", "provider_name", "asked", "body", "header", "route"),
+    [
+        ("anthropic", "anthropic", "claude-x", ANTHROPIC, "x-api-key", "/v1/messages"),
+        ("gemini", "google", "gemini-x", GEMINI, "x-goog-api-key", "/v1beta/models/gemini-x:generateContent"),
+    ],
+)
+async def test_the_other_formats(
+    api: str, provider_name: str, asked: str, body: dict[str, Any], header: str, route: str, tmp_path: Path
+) -> None:
+    async with provider(Said(200, json.dumps(body).encode())) as it:
+        run = await calling(tmp_path, model(it.url, api=api, provider=provider_name, model=asked))
+        answer = await run.access.ask(HELLO, [TOOL])
+        entries = await run.end()
+    assert it.seen[0][0].headers[header] == KEY
+    assert (answer.message.text, answer.cost, answer.flags) == ("hi", Usd.parse("5"), ())
+    assert bodies(entries, Kind.EXCHANGE_ADMITTED)[0]["route"] == f"POST {route}" == f"POST {it.seen[0][0].path}"
+    assert ended(entries)[0]["resolved_model"] == asked
 
 
 async def test_many_at_once_have_numbers_without_gaps(tmp_path: Path) -> None:

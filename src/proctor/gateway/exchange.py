@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -91,8 +92,13 @@ def prepare(
             f"the model `{model.name}` has no price for {error.bucket.value} tokens",
             path=f"models.{model.name}",
         ) from error
-    route = redactor.text(f"POST {urlsplit(endpoint(base_url_of(model), call.path)).path}")
+    route = redactor.text(f"POST {_path(base_url_of(model), call.path)}")
     return Request(call, recorded, wire.digest(recorded), route, inputs, outputs, worst_case)
+
+
+@lru_cache(maxsize=256)
+def _path(base_url: str, path: str) -> str:
+    return urlsplit(endpoint(base_url, path)).path
 
 
 @dataclass(frozen=True, slots=True)

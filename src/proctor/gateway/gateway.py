@@ -165,6 +165,9 @@ class Access:
             Refusal: the journal's, where it could not be written.
         """
         self._closed = True
+        async with self._numbering:
+            # one that is being held comes to be in flight, and no other follows
+            pass
         for patience in (CLOSE_SEC, CLOSE_SEC):
             if not self._flying:
                 break
