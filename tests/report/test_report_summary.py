@@ -244,7 +244,9 @@ async def test_money_is_of_every_attempt_and_stands_against_its_limits(
     (cost,) = [line.split() for line in lines if line.startswith("sun · plain SYNTHETIC")]
     assert cost[4:] == ["$0.512", "$0.512", "3", "200,000", "10,000", "210,000"]
     assert "spent      sun: $0.512 of its cap $0.70, SYNTHETIC" in lines
-    assert "           all: $0.612 of the cap $0.90, hard ceiling $0.95, $0.10 of it before this run" in lines
+    assert (
+        "           all: $0.612 of the cap $0.90, hard ceiling $0.95, $0.10 of it before this run, SYNTHETIC" in lines
+    )
     assert any(line.startswith("estimated  1 exchange charged at the worst case") for line in lines)
 
 

@@ -143,8 +143,13 @@ class Spend:
         if self.cap is not None and self.ceiling is not None:
             limits = f" of cap {dollars(self.cap)} (ceiling {dollars(self.ceiling)})"
         held = f", {dollars(self.held)} held" if self.held.pico else ""
-        made_up = ", SYNTHETIC" if self.synthetic else ""
-        return f"{dollars(self.before + self.charged)}{limits}{held}{made_up}"
+        return f"{dollars(self.before + self.charged)}{limits}{held}{self._made_up}"
+
+    @property
+    def _made_up(self) -> str:
+        if not self.synthetic:
+            return ""
+        return ", SYNTHETIC" if len(self.synthetic) == len(self.models) else ", partly SYNTHETIC"
 
     def lines(self) -> Iterator[str]:
         """A line for each model against its cap, and one for all against cap and ceiling."""
@@ -156,7 +161,7 @@ class Spend:
         if self.cap is not None and self.ceiling is not None:
             before = f", {dollars(self.before)} of it before this run" if self.before.pico else ""
             total = dollars(self.before + self.charged)
-            yield f"all: {total} of the cap {dollars(self.cap)}, hard ceiling {dollars(self.ceiling)}{before}"
+            yield f"all: {total} of the cap {dollars(self.cap)}, hard ceiling {dollars(self.ceiling)}{before}{self._made_up}"
 
 
 def _amount(text: str | None) -> Usd | None:
