@@ -148,7 +148,7 @@ async def make_run(
     run.create()
     lock = Lock.acquire(run, extra={"control": str(path / "nobody.sock")})
     try:
-        journal = await _admit(run, lock, frozen, key)
+        journal = await admit(run, lock, frozen, key)
     except BaseException:
         lock.release()
         raise
@@ -184,7 +184,7 @@ async def make_run(
     return run
 
 
-async def _admit(run: RunFolder, lock: Lock, frozen: Design, key: OperatorKey) -> Journal:
+async def admit(run: RunFolder, lock: Lock, frozen: Design, key: OperatorKey) -> Journal:
     manifest = {
         "format": 1,
         "command": "run",

@@ -90,6 +90,7 @@ REASONS = UNGRADED | frozenset(
         "path_unsafe",
         "unknown_agent",
         "agent_options_invalid",
+        "agent_invalid",
         "agent_start_failed",
         "budget_absent",
         "budget_incomplete",

@@ -16,6 +16,8 @@ _OF_AGENTS = frozenset(
 )
 # Limits that an agent keeps by itself; every other one is of its world, and ends it.
 _OWN_LIMITS = {"steps": "step_limit", "tokens": "token_limit", "context": "context_exceeded"}
+# The agent of a row is no process: these show in no end of one.
+_OF_NO_PROCESS = frozenset({"agent_error", *_OWN_LIMITS.values()})
 
 
 class _OfAnArm(Check):
@@ -73,8 +75,7 @@ class AgentsEnded(Check):
         if entry.kind == "agent.ended":
             self.looked += 1
             wanted = _exception(body["ended"])
-            # the agent of a row is no process, so that its own limits show in no end of one
-            of_row = attempt.is_row and wanted is None and body["exception"] in _OWN_LIMITS.values()
+            of_row = attempt.is_row and wanted is None and body["exception"] in _OF_NO_PROCESS
             if body["exception"] != wanted and not of_row:
                 self.fail_at(entry, f"has exception {body['exception']}, where its end comes to {wanted}")
             return
