@@ -77,9 +77,9 @@ def gather_calling(loaded: LoadedStudy, file: StudyFile, stage: Stage, request: 
     )
 
 
-def calling_facts(file: StudyFile, stage: Stage, rows: int) -> CallingFacts | None:
+def calling_facts(file: StudyFile, stage: Stage, rows: int, handed: type | None) -> CallingFacts | None:
     """What the stage asks of its agent; None where no agent of that name is installed, which another guard says."""
-    abilities = agent_abilities(file.agent.name)
+    abilities = agent_abilities(file.agent.name, handed)
     if abilities is None:
         return None
     needs_model, answers_rows = abilities

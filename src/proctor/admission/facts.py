@@ -21,6 +21,8 @@ class Request:
     """An invocation as declared. `study` is a study file or folder; `task` is the short form without one.
 
     `settings` and `sandbox` are further keys of `[agent]` and `[sandbox]` for the short form. `out` is the run folder.
+    `tables` are those of a study that no file holds, whose folder `study` is then. `agents` are classes handed over in
+    Python, by name; what they are stands in the design.
     `priced_on` is the day (`YYYY-MM-DD`) whose prices hold: that on which the run was first asked for.
     """
 
@@ -40,6 +42,8 @@ class Request:
     priced_on: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     sandbox: Mapping[str, Any] = field(default_factory=dict)
+    tables: Mapping[str, Any] | None = None
+    agents: Mapping[str, type] = field(default_factory=dict)
 
     @property
     def source(self) -> Path | None:
@@ -48,7 +52,9 @@ class Request:
 
     def as_record(self) -> dict[str, Any]:
         """For the manifest: the declared selection, with paths relative to the run folder."""
+        own = {} if self.tables is None else {"tables": dict(self.tables)}
         return {
+            **own,
             "study": self._relative(self.study),
             "task": self._relative(self.task),
             "agent": self.agent,
@@ -84,6 +90,7 @@ class Request:
             self,
             study=self.study or self._placed(record.get("study")),
             task=None if self.study else self._placed(record.get("task")),
+            tables=None if self.study else record.get("tables"),
             agent=record.get("agent"),
             stage=record.get("stage"),
             limit=record.get("limit"),

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
@@ -33,7 +34,8 @@ _STATUS = {
 class Stop:
     """What running work listens to. `cause` names why nothing new may start; `exit` is the status that follows.
 
-    `admitted` is set once the verdict is about to be final: from then on a signal drains and cancels no more.
+    `admitted` is set once the verdict is about to be final: from then on a signal drains and cancels no more. Signals
+    come to the process's main thread; where the work is in another, whoever hears one there calls `signalled`.
     """
 
     draining: asyncio.Event = field(default_factory=asyncio.Event)
@@ -41,6 +43,28 @@ class Stop:
     exit: Exit | None = None
     reason: Reason | None = None
     admitted: bool = False
+    _ear: tuple[asyncio.AbstractEventLoop, Callable[[signal.Signals], None]] | None = None
+
+    def signalled(self, number: signal.Signals) -> None:
+        """A signal came: from any thread. Nothing where nobody listens, before and after the work."""
+        ear = self._ear
+        if ear is not None:
+            loop, heard = ear
+            with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
+                loop.call_soon_threadsafe(heard, number)
+
+    @contextlib.contextmanager
+    def hearing(self, heard: Callable[[signal.Signals], None]) -> Iterator[None]:
+        """Let signals call `heard` in the running loop while the block runs."""
+        if threading.current_thread() is threading.main_thread():
+            with _hearing(heard):
+                yield
+            return
+        self._ear = (asyncio.get_running_loop(), heard)
+        try:
+            yield
+        finally:
+            self._ear = None
 
     def drain(self, cause: str, exit_status: Exit, reason: Reason | None = None) -> None:
         """Let nothing new start. The first cause stands."""
@@ -83,7 +107,7 @@ async def admit_or_stop(admission: Callable[[Stop], Awaitable[T]], stop: Stop) -
         if not stop.admitted:
             task.cancel()
 
-    with _hearing(heard):
+    with stop.hearing(heard):
         try:
             return await task
         except asyncio.CancelledError as fault:
@@ -100,13 +124,14 @@ async def run_to_the_end(work: Callable[[Stop], Awaitable[Exit]], close: Closer,
         if again or number is not signal.SIGINT:
             task.cancel()
 
-    with _hearing(heard):
+    with stop.hearing(heard):
         try:
             return await close(await _outcome(task, stop))
         finally:
             # from here on the status is on the record: a late signal must not change what the system sees
-            for number in _STATUS:
-                signal.signal(number, signal.SIG_IGN)
+            if threading.current_thread() is threading.main_thread():
+                for number in _STATUS:
+                    signal.signal(number, signal.SIG_IGN)
 
 
 @contextlib.contextmanager
@@ -125,7 +150,12 @@ def _hearing(heard: Callable[[signal.Signals], None]) -> Iterator[None]:
 
 
 def listen_again() -> None:
-    """Signals end the process again as they do by default: for a further run in the same process."""
+    """Signals end the process again as they do by default: for a further run in the same process.
+
+    Only its main thread can say so; elsewhere nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)

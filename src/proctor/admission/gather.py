@@ -20,7 +20,8 @@ from proctor.admission.money import money_facts
 from proctor.admission.notices import notices
 from proctor.admission.provenance import git_facts, versions
 from proctor.admission.ready import Ready
-from proctor.agents.base import Agent, make_agent
+from proctor.agents.base import Agent, installed_agents, make_agent
+from proctor.agents.handed import HandedOver, identify
 from proctor.budget.table import table_record
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -36,9 +37,10 @@ from proctor.study import (
     Selection,
     diff_designs,
     freeze,
-    load_study,
+    read_study,
     single_task_study,
 )
+from proctor.study.design import FunctionDesign
 from proctor.study.schema import TasksTable
 from proctor.tasks.discover import discover
 from proctor.tasks.harbor import read_task
@@ -92,7 +94,8 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
     table = loaded.file.stages.get(stage)
     calling = Calling() if table is None else gather_calling(loaded, loaded.file, table, request)
     tasks, rows = _tasks(loaded, stage, calling.rows, found)
-    design = _freeze(loaded, stage, tasks, rows, calling, request, found)
+    handed = _handed(loaded.file.agent.name, request, found)
+    design = _freeze(loaded, stage, tasks, rows, calling, _code(handed, frozen), request, found)
     kind = sandbox_kind(loaded.file.sandbox.kind)
     available = kind.probe(probe)
     probes["sandbox"] = _sandbox_record(available)
@@ -114,13 +117,13 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
             probes["prices"] = table_record()
         facts = replace(
             facts,
-            calling=calling_facts(loaded.file, table, len(rows)),
+            calling=calling_facts(loaded.file, table, len(rows), None if handed is None else handed.agent_class),
             money=money_facts(loaded.file, stage, list(calling.models.values()), len(tasks) + len(rows)),
         )
     ready = None
     if design is not None:
         facts = replace(facts, **_changes(frozen, design))
-        agents = _agents(design, loaded.folder, found)
+        agents = _agents(design, loaded.folder, handed, found)
         selected = {task.name: tasks[task.name] for task in design.tasks if task.name in tasks}
         withheld = named_variables(calling.models.values())
         plans = _plans(design, selected, loaded.folder, available, withheld, found) if available.available else {}
@@ -135,6 +138,7 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
             functions=calling.functions,
             keys=calling.keys,
             keep=request.keep,
+            handed=handed,
         )
         if len(plans) == len(selected) * len(design.arms):
             probes["tasks"] = ready.tasks_record()
@@ -160,7 +164,7 @@ def sandbox_kind(name: str) -> SandboxKind:
 def _load(request: Request, found: _Found) -> LoadedStudy | None:
     try:
         if request.study is not None:
-            loaded = load_study(request.study)
+            loaded = read_study(request.study, request.tables)
         elif request.task is not None:
             loaded = single_task_study(request.task, request.agent or "oracle", request.settings, request.sandbox)
         else:
@@ -214,6 +218,7 @@ def _freeze(
     tasks: Mapping[str, Task],
     rows: Sequence[str],
     calling: Calling,
+    code: FunctionDesign | None,
     request: Request,
     found: _Found,
 ) -> Design | None:
@@ -227,19 +232,60 @@ def _freeze(
         frozen += [FrozenTask(row, calling.rows.digest(row), "question", path) for row in rows]
     if not frozen:
         return None
-    parts = Parts(frozen, calling.models, calling.tools if rows else (), calling.questions if rows else None)
+    parts = Parts(frozen, calling.models, calling.tools if rows else (), calling.questions if rows else None, code)
     design, refusals = freeze(loaded, stage, parts, Selection(request.limit, request.arms, request.models))
     for refusal in refusals:
         (found.tasks if refusal.reason is Reason.TASK_DUPLICATE else found.study).append(refusal)
     return design
 
 
-def _agents(design: Design, base: Path, found: _Found) -> dict[str, Agent]:
+def _handed(name: str, request: Request, found: _Found) -> HandedOver | None:
+    """The study's agent, if it was handed over in Python."""
+    others = sorted(request.agents.keys() - {name})
+    if others:
+        what = f"the study's agent is {name!r}, and others were handed over"
+        found.agents.append(Refusal(Reason.UNKNOWN_AGENT, what, path="agent.name", observed=others, required=name))
+    if name not in request.agents:
+        return None
+    try:
+        if name in installed_agents():
+            what = f"an agent named {name!r} was handed over, and one of that name is installed"
+            raise Refusal(Reason.DUPLICATE_NAME, what, path="agent.name", observed=name)
+        return identify(name, request.agents[name])
+    except Refusal as refusal:
+        found.agents.append(refusal)
+        return None
+
+
+def _code(handed: HandedOver | None, frozen: Design | None) -> FunctionDesign | None:
+    """What the design holds of it. A resume without it keeps what was: that it is missing is refused by itself."""
+    if handed is not None:
+        return FunctionDesign(handed.reference, handed.sha256)
+    return None if frozen is None else frozen.agent.code
+
+
+def _agents(design: Design, base: Path, handed: HandedOver | None, found: _Found) -> dict[str, Agent]:
+    if found.agents:
+        return {}
+    code = design.agent.code
+    if code is not None and handed is None:
+        found.agents.append(
+            Refusal(
+                Reason.UNKNOWN_AGENT,
+                f"the agent {design.agent.name!r} of this run was handed over in Python, and is not now",
+                path="agent.name",
+                observed=design.agent.name,
+                required=code.name,
+                remedy=f"Go on with it from Python: proctor.Run.open(RUN).resume(agents={{{design.agent.name!r}: …}}), "
+                f"with the class {code.name}.",
+            )
+        )
+        return {}
     agents: dict[str, Agent] = {}
     for arm in design.arms:
         own = design.agent_of(arm.name)
         try:
-            agents[arm.name] = make_agent(own.name, own.settings, base)
+            agents[arm.name] = make_agent(own.name, own.settings, base, handed)
         except Refusal as refusal:
             if refusal.as_record() not in [known.as_record() for known in found.agents]:
                 found.agents.append(refusal)

@@ -120,8 +120,15 @@ def tasks_runnable(facts: Facts) -> Iterable[Refusal]:
 
 @guard(
     "agent-sound",
-    "The agent of every arm is installed and takes its settings.",
-    *(Reason.UNKNOWN_AGENT, Reason.AGENT_OPTIONS_INVALID, Reason.FILE_MISSING, Reason.FILE_UNREADABLE),
+    "The agent of every arm is installed, or handed over in Python, and takes its settings.",
+    *(
+        Reason.UNKNOWN_AGENT,
+        Reason.AGENT_INVALID,
+        Reason.AGENT_OPTIONS_INVALID,
+        Reason.DUPLICATE_NAME,
+        Reason.FILE_MISSING,
+        Reason.FILE_UNREADABLE,
+    ),
 )
 def agent_sound(facts: Facts) -> Iterable[Refusal]:
     """What making the agents found."""

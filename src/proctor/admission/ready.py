@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.agents.base import Agent
+from proctor.agents.handed import HandedOver
 from proctor.study.design import Design
 from proctor.tasks.environment_plan import EnvironmentPlan
 from proctor.tasks.plan import TaskPlan
@@ -21,7 +22,7 @@ class Ready:
 
     `functions` has the SHA-256 of each scorer function's file, by name; `base` is the study's folder; `hidden` are
     host paths that no sandbox may show; `keep` leaves worlds standing; `keys` holds what the variables of the models'
-    keys hold, and is recorded nowhere.
+    keys hold, and is recorded nowhere. `handed` is the agent's class where it was handed over in Python.
     """
 
     design: Design
@@ -34,6 +35,7 @@ class Ready:
     functions: Mapping[str, str] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)
     keep: bool = False
+    handed: HandedOver | None = None
 
     def tasks_record(self) -> dict[str, Any]:
         """For the manifest: what stands in for images, and what a reader should know of the tasks."""

@@ -83,10 +83,14 @@ class RowTurn:
 
 @dataclass(frozen=True)
 class Answered:
-    """What an agent made of a row: its answer, or None where it gave none; `exception` where a limit ended it."""
+    """What an agent made of a row: its answer, or None where it gave none.
+
+    `exception` where a limit or a fault of its own ended it, `message` what is to be said of that.
+    """
 
     answer: str | None
     exception: Reason | None = None
+    message: str | None = None
 
 
 @dataclass(frozen=True)
@@ -150,14 +154,14 @@ def installed_agents() -> dict[str, EntryPoint]:
     return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
 
 
-def make_agent(name: str, settings: Mapping[str, Any], base: Path) -> Agent:
-    """The agent of that name with these settings.
+def make_agent(name: str, settings: Mapping[str, Any], base: Path, handed: AgentClass | None = None) -> Agent:
+    """The agent of that name with these settings: of the class that was handed over, or an installed one.
 
     Raises:
         Refusal: UNKNOWN_AGENT, AGENT_OPTIONS_INVALID, FILE_MISSING.
     """
     known = installed_agents()
-    if name not in known:
+    if handed is None and name not in known:
         close = difflib.get_close_matches(name, known, n=1)
         raise Refusal(
             Reason.UNKNOWN_AGENT,
@@ -175,16 +179,16 @@ def make_agent(name: str, settings: Mapping[str, Any], base: Path) -> Agent:
             required=MAX_SETTINGS_BYTES,
             remedy="Put long programs and prompts into `files`.",
         )
-    agent_class: AgentClass = known[name].load()
+    agent_class: AgentClass = known[name].load() if handed is None else handed
     return agent_class(settings, base)
 
 
-def agent_abilities(name: str) -> tuple[bool, bool] | None:
+def agent_abilities(name: str, handed: type | None = None) -> tuple[bool, bool] | None:
     """Whether the agent of that name calls a model, and whether it answers question rows; None where there is none."""
     point = installed_agents().get(name)
-    if point is None:
+    if handed is None and point is None:
         return None
-    agent_class = point.load()
+    agent_class: Any = point.load() if handed is None and point is not None else handed
     return bool(agent_class.needs_model), hasattr(agent_class, "answer")
 
 

@@ -187,6 +187,11 @@ class Reason(Enum):
     AGENT_OPTIONS_INVALID = Words(
         Family.AGENT, "The agent's settings are not what it takes.", "Correct the setting that the message names."
     )
+    AGENT_INVALID = Words(
+        Family.AGENT,
+        "What was handed over as an agent is none, or cannot be found again.",
+        "Hand over a class as docs/api.md describes one, in a module of its own.",
+    )
     AGENT_START_FAILED = Words(
         Family.AGENT, "The agent could not be started in the sandbox.", "See that its program exists inside."
     )

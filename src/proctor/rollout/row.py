@@ -147,7 +147,7 @@ class RowAttempt:
             grade = replace(grade, disclosures=())
         self.record.post(Kind.ATTEMPT_GRADED, **verdict.as_entry(grade))
         self._mark("score")
-        return Result(Outcome.COMPLETED, grade, answered.exception)
+        return Result(Outcome.COMPLETED, grade, answered.exception, answered.message)
 
     def unpaid(self, refusal: Refusal) -> Result:
         """The attempt counts, and there is nothing to grade: its model may not be paid, or takes no such request."""

@@ -58,7 +58,7 @@ class Inputs:
         if own.files is None:
             return ready.agents[arm]
         copy = self.at(ready.base / own.files.path)
-        return make_agent(own.name, {**own.settings, "files": str(copy)}, ready.base)
+        return make_agent(own.name, {**own.settings, "files": str(copy)}, ready.base, ready.handed)
 
 
 async def open_boxes(workers: Workers, design: Design) -> dict[tuple[str | None, str], FunctionTools]:

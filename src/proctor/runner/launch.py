@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from proctor.admission.facts import Request
-from proctor.admission.finish import listen_again
+from proctor.admission.finish import Stop, listen_again
 from proctor.admission.gather import RUNS
 from proctor.admission.spending import Confirm, nobody
 from proctor.core.exits import Exit
@@ -23,12 +23,15 @@ from proctor.evidence.runfolder import RunFolder
 from proctor.report.progress import Progress
 from proctor.runner.control import ask
 from proctor.runner.session import Finished, execute, operator_key
-from proctor.study import load_study
+from proctor.study import read_study
 
 
 @dataclass(frozen=True)
 class Launch:
-    """The words of `run`, `check` and `tasks check`."""
+    """The words of `run`, `check` and `tasks check`.
+
+    From Python also `tables` of a study that no file holds (`study` is its folder then), and classes of agents by name.
+    """
 
     command: str
     study: Path | None = None
@@ -48,6 +51,8 @@ class Launch:
     waive: tuple[str, ...] = ()
     prepare_only: bool = False
     keep: bool = False
+    tables: Mapping[str, Any] | None = None
+    agents: Mapping[str, type] = field(default_factory=dict)
 
 
 def launch(how: Launch, *, quiet: bool, say: Callable[[str], None], confirm: Confirm = nobody) -> list[Finished]:
@@ -57,7 +62,7 @@ def launch(how: Launch, *, quiet: bool, say: Callable[[str], None], confirm: Con
         say(f"made a signing key for you: {key.fingerprint} (see `proctor keys`)")
     finished = []
     for request in requests(how) if how.task is None else [_of_task(how, how.task)]:
-        finished.append(_one(request, key, quiet, confirm))
+        finished.append(run_one(request, key, quiet, confirm))
         if finished[-1].exit not in (Exit.DONE, Exit.DOES_NOT_HOLD):
             break
     return finished
@@ -91,7 +96,7 @@ def runs_folder(beside: Path) -> Path:
 def _stages(how: Launch, study: Path, beside: Path) -> tuple[str, list[str]]:
     fallback = (beside.resolve().name or "study", [how.stage or "main"])
     try:
-        loaded = load_study(study)
+        loaded = read_study(study, how.tables)
     except Refusal:
         return fallback
     if loaded.file is None:
@@ -150,6 +155,8 @@ def _request(how: Launch, stage: str | None, out: Path) -> Request:
         prepare_only=how.prepare_only,
         settings=settings,
         sandbox=sandbox,
+        tables=how.tables,
+        agents=how.agents,
     )
 
 
@@ -162,6 +169,8 @@ def resume(
     quiet: bool,
     say: Callable[[str], None],
     confirm: Confirm = nobody,
+    agents: Mapping[str, type] | None = None,
+    stop: Stop | None = None,
 ) -> Finished | None:
     """Go on with a run; None where it is live and was only told to go on after a pause.
 
@@ -175,14 +184,17 @@ def resume(
             ask(control, "unpause")
             say("the run goes on")
             return None
-    request = Request(command="resume", out=run, study=study, jobs=jobs, waive=waive)
-    return _one(request, operator_key()[0], quiet, confirm)
+    request = Request(command="resume", out=run, study=study, jobs=jobs, waive=waive, agents=agents or {})
+    return run_one(request, operator_key()[0], quiet, confirm, stop)
 
 
-def _one(request: Request, key: OperatorKey, quiet: bool, confirm: Confirm) -> Finished:
+def run_one(
+    request: Request, key: OperatorKey, quiet: bool, confirm: Confirm = nobody, stop: Stop | None = None
+) -> Finished:
+    """One request, to its end; `stop` as `execute` takes it."""
     listen_again()
     with Progress(sys.stderr, quiet=quiet) as progress:
         try:
-            return execute(request, key, progress, confirm)
+            return execute(request, key, progress, confirm, stop)
         except Refusal as refusal:
             return Finished(Exit.REFUSED, request.out, (refusal,))

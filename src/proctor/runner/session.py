@@ -53,14 +53,18 @@ def operator_key() -> tuple[OperatorKey, bool]:
     return load_or_create(config_dir(os.environ))
 
 
-def execute(request: Request, key: OperatorKey, progress: Progress, confirm: Confirm = nobody) -> Finished:
-    """Admit and run, or resume; returns when the run's end is on the record."""
-    return asyncio.run(_execute(request, key, progress, confirm))
+def execute(
+    request: Request, key: OperatorKey, progress: Progress, confirm: Confirm = nobody, stop: Stop | None = None
+) -> Finished:
+    """Admit and run, or resume; returns when the run's end is on the record.
+
+    `stop` is given by whoever hears signals for this thread, where it is not the main one.
+    """
+    return asyncio.run(_execute(request, key, progress, confirm, stop or Stop()))
 
 
-async def _execute(request: Request, key: OperatorKey, progress: Progress, confirm: Confirm) -> Finished:
+async def _execute(request: Request, key: OperatorKey, progress: Progress, confirm: Confirm, stop: Stop) -> Finished:
     control = socket_path(new_run_id())
-    stop = Stop()
     try:
         admission = await admit_or_stop(
             lambda stop: admit(request, key, stop, control=str(control), confirm=confirm), stop

@@ -15,7 +15,7 @@ from proctor.study.design import (
     diff_designs,
 )
 from proctor.study.freeze import Parts, freeze
-from proctor.study.load import LoadedStudy, load_study, single_task_study
+from proctor.study.load import LoadedStudy, load_study, read_study, single_task_study
 from proctor.study.plan import Block, Plan, Trial, plan
 
 __all__ = [
@@ -39,5 +39,6 @@ __all__ = [
     "freeze",
     "load_study",
     "plan",
+    "read_study",
     "single_task_study",
 ]

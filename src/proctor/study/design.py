@@ -77,21 +77,25 @@ class FolderDigest:
 
 
 @dataclass(frozen=True)
-class AgentDesign:
-    """Who works: `settings` are what the agent's class takes; `files` is the folder that `settings.files` names."""
-
-    name: str
-    settings: dict[str, Any]
-    timeout_sec: int | None
-    files: FolderDigest | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
-
-
-@dataclass(frozen=True)
 class FunctionDesign:
     """A Python function: `module:function` or an entry point's name, and the digest of its module's file."""
 
     name: str
     sha256: str
+
+
+@dataclass(frozen=True)
+class AgentDesign:
+    """Who works: `settings` are what the agent's class takes; `files` is the folder that `settings.files` names.
+
+    `code` is the class, as `module:class`, of an agent that was handed over in Python and is not installed.
+    """
+
+    name: str
+    settings: dict[str, Any]
+    timeout_sec: int | None
+    files: FolderDigest | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+    code: FunctionDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
 
 
 @dataclass(frozen=True)

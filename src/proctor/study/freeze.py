@@ -17,6 +17,7 @@ from proctor.study.design import (
     Design,
     DrawDesign,
     FrozenTask,
+    FunctionDesign,
     GradingDesign,
     HypothesisDesign,
     ModelDesign,
@@ -41,13 +42,14 @@ class Parts:
     """What was found of the things that a study names.
 
     `tasks` are those that the study and the stage select, in any order, `models` those of the stage as they are
-    called, by name.
+    called, by name. `agent_code` is the class of an agent that was handed over in Python.
     """
 
     tasks: Sequence[FrozenTask]
     models: Mapping[str, ModelDesign] = field(default_factory=dict)
     tools: tuple[ToolDesign, ...] = ()
     questions: QuestionsDesign | None = None
+    agent_code: FunctionDesign | None = None
 
 
 def freeze(
@@ -137,9 +139,11 @@ def _design(
         study=StudyName(file.study.name, file.study.question),
         stage=StageDesign(name, stage.type, stage.epochs, stage.lanes, stage.deadline, stage.replacements),
         draw=DrawDesign(file.draw.seed),
-        agent=resolved.agent,
+        agent=replace(resolved.agent, code=parts.agent_code),
         models=tuple(parts.models.values()),
-        arms=arms,
+        arms=tuple(
+            arm if arm.agent is None else replace(arm, agent=replace(arm.agent, code=parts.agent_code)) for arm in arms
+        ),
         tasks=tuple(parts.tasks),
         sandbox=resolved.sandbox,
         grading=GradingDesign(file.grading.solved, file.grading.duplicate_tests.value, file.grading.verifier_timeout),

@@ -60,6 +60,18 @@ def load_study(path: Path) -> LoadedStudy:
     return check_tables(_tables(data, file), file.parent, file, hashlib.sha256(data).hexdigest())
 
 
+def read_study(path: Path, tables: Mapping[str, Any] | None) -> LoadedStudy:
+    """The study of a file, or of `tables` that no file holds: then `path` is its folder.
+
+    Raises:
+        Refusal: as `load_study` does; JSON_INVALID where the tables hold what has no form in JSON.
+    """
+    if tables is None:
+        return load_study(path)
+    digest = hashlib.sha256(encode(tables)).hexdigest()
+    return check_tables(copy.deepcopy(dict(tables)), path, None, digest)
+
+
 def single_task_study(
     task: Path, agent: str, settings: Mapping[str, Any] | None = None, sandbox: Mapping[str, Any] | None = None
 ) -> LoadedStudy:
