@@ -161,7 +161,8 @@ class Spend:
         if self.cap is not None and self.ceiling is not None:
             before = f", {dollars(self.before)} of it before this run" if self.before.pico else ""
             total = dollars(self.before + self.charged)
-            yield f"all: {total} of the cap {dollars(self.cap)}, hard ceiling {dollars(self.ceiling)}{before}{self._made_up}"
+            limits = f"the cap {dollars(self.cap)}, hard ceiling {dollars(self.ceiling)}"
+            yield f"all: {total} of {limits}{before}{self._made_up}"
 
 
 def _amount(text: str | None) -> Usd | None:
