@@ -57,7 +57,8 @@ class Money:
     """What the journal so far comes to.
 
     `overran` is whether an exchange was charged more than it held; `crossed` whether that took the total past the
-    hard ceiling. `closed` are the scopes (and models) that this opening said are admitted no more.
+    hard ceiling. `closed` are the scopes (and models) that this opening said are admitted no more; `refused` is whether
+    an earlier one said so of the ceiling.
     """
 
     def __init__(self, budget: Budget | None) -> None:
@@ -72,6 +73,7 @@ class Money:
         self.overran_now = False
         self.crossed_now = False
         self.closed: set[tuple[str, str | None]] = set()
+        self.refused = False
         self._blocks: dict[int, _Block] = {}
 
     @property
@@ -89,6 +91,7 @@ class Money:
     def opened(self) -> None:
         """A new opening: all blocks close; what is in flight of them stays held until its end is written."""
         self.overran_now = self.crossed_now = False
+        self.refused = self.refused or ("ceiling", None) in self.closed
         self.closed.clear()
         for index in list(self._blocks):
             self.block_ended(index)

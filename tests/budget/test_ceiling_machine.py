@@ -96,7 +96,7 @@ class Interleavings(RuleBasedStateMachine):
         never_model = self.settled(model) + reserve > most
         stopped = self.crossed or self.overran or self.ceiling_said or self.cap_said or model in self.models_said
         denial = self.ceiling.admit_block(index, model, empty=empty)
-        assert (denial is None) == (not stopped and fits and fits_model)
+        assert (denial is None) == (empty or (not stopped and fits and fits_model))
         if denial is None:
             self.said[index] = Said(model, reserve)
             return index

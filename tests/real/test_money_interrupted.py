@@ -121,7 +121,7 @@ def test_a_thousand_rows(proctor: Proctor, tmp_path: Path) -> None:
 
 
 def test_task_folders_with_a_shell(proctor: Proctor, tmp_path: Path) -> None:
-    """A model that works in sandboxes: what it did there and was charged for is done anew, and the grades are the same."""
+    """A model that works in sandboxes: what was cut short there is paid for, done anew, and graded the same."""
     tasks, epochs, stops = len(list((QUICKSTART / "tasks").iterdir())), 4, 4
     study = write_study(
         tmp_path / "study",
@@ -129,7 +129,7 @@ def test_task_folders_with_a_shell(proctor: Proctor, tmp_path: Path) -> None:
         money=Plan({"practice": "1"}, allocation="1.5", margin="0.1"),
         models={"practice": 'provider = "practice"\nmodel = "practice-1"\nmax_output_tokens = 1000\n'},
         blocks=tasks * epochs,
-        arms=f'[arms.no-skill]\n[arms.with-skill]\nskills = {json.dumps(str(QUICKSTART / "skills"))}\n',
+        arms=f"[arms.no-skill]\n[arms.with-skill]\nskills = {json.dumps(str(QUICKSTART / 'skills'))}\n",
         agent='name = "toolloop"\ntimeout = "1m"\n[agent.settings]\nsteps = 12\n',
         grading="",
         stage=f"epochs = {epochs}\nlanes = 4\n",

@@ -69,13 +69,19 @@ class Authority:
     def __init__(self, admitted: Admitted, limits: Limits | None, journal: Journal, past: RunState) -> None:
         if admitted.run_id != journal.run_id:
             raise ValueError(f"the journal is of run {journal.run_id}, not {admitted.run_id}")
-        crossed = any(body["scope"] == Scope.CEILING and body["wanted"] == str(ZERO) for body in past.reached)
-        self._ceiling = Ceiling(limits, past.charged, overran=past.overruns > 0, crossed=crossed)
+        wanted = [Usd.parse(body["wanted"]) for body in past.reached if body["scope"] == Scope.CEILING]
+        self._ceiling = Ceiling(
+            limits,
+            past.charged,
+            overran=past.overruns > 0,
+            crossed=ZERO in wanted,
+            refused=next((amount for amount in reversed(wanted) if amount > ZERO), None),
+        )
         self._priced = limits is not None
         self._journal = journal
         self._disclosed: set[tuple[Scope, str | None]] = set()
         self._freed = asyncio.Event()
-        self._disclose(self._ceiling.passed())
+        self._disclose(self._ceiling.closed())
 
     @property
     def total(self) -> Usd:

@@ -6,8 +6,10 @@ then on top of it. So a block takes up `max(reserve - settled, held)`, its open 
 
 - a block is admitted only up to the cap, and of its model up to the model's own cap;
 - a hold is taken only up to the hard ceiling (cap and margin), which the total never passes but by an overrun;
+- once a hold was refused, no block is admitted any more, in later openings of the run neither;
 - an overrun (more is charged than was held) is charged in full, and no block follows it; once it takes the total past
-  the hard ceiling, no hold follows either, even where the total falls again.
+  the hard ceiling, no hold follows either, even where the total falls again;
+- a block in which nothing is left to run is admitted always: it sets nothing aside.
 """
 
 from __future__ import annotations
@@ -93,6 +95,7 @@ class Ceiling:
         charged: picodollars that earlier openings of the run have charged, by model.
         overran: whether one of them charged more than it held.
         crossed: whether that took the total past the hard ceiling.
+        refused: the last hold that one of them refused.
     """
 
     def __init__(
@@ -102,6 +105,7 @@ class Ceiling:
         *,
         overran: bool = False,
         crossed: bool = False,
+        refused: Usd | None = None,
     ) -> None:
         self.limits = limits if limits is not None else _NOTHING
         self._priced = limits is not None
@@ -115,7 +119,7 @@ class Ceiling:
         self._in_flight: dict[str, tuple[int, int]] = {}
         self._overran = overran
         self._crossed = crossed or (self._priced and self._spent >= self._ceiling)
-        self._closed: Denial | None = None
+        self._closed = None if refused is None else self._no(Scope.CEILING, refused.pico)
         self._closed_models: dict[str | None, Denial] = {}
 
     @property
@@ -153,6 +157,10 @@ class Ceiling:
             return self._no(Scope.CEILING, 0)
         return None
 
+    def closed(self) -> Denial | None:
+        """Why no block of any model is admitted, where that is said already."""
+        return self.passed() or self._closed
+
     def overrun(self) -> Denial | None:
         """Why no block follows, where more was charged than held."""
         return self._no(Scope.OVERRUN, 0) if self._overran else None
@@ -166,7 +174,7 @@ class Ceiling:
         if index in self._blocks:
             raise ValueError(f"block {index} is open already")
         reserve = 0 if empty else self.reserve_of(model).pico
-        denial = self._stopped() or self._closed or self._closed_models.get(model) or self._full(model, reserve)
+        denial = None if empty else self._denied(model, reserve)
         if denial is None:
             self._blocks[index] = _Block(model, reserve)
             self._opened(model, reserve)
@@ -229,8 +237,9 @@ class Ceiling:
         del self._blocks[index]
         self._opened(block.model, -block.open)
 
-    def _stopped(self) -> Denial | None:
-        return self.passed() or self.overrun()
+    def _denied(self, model: str | None, reserve: int) -> Denial | None:
+        stopped = self.passed() or self.overrun() or self._closed or self._closed_models.get(model)
+        return stopped or self._full(model, reserve)
 
     def _full(self, model: str | None, reserve: int) -> Denial | None:
         """The rule that has no room for a reserve; of two, one that no end of a block can change comes first."""

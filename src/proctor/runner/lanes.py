@@ -63,6 +63,7 @@ class Lanes:
         self._lanes = lanes
         self._left: dict[int, int] = {}
         self._opening: dict[int, asyncio.Task[Refusal | None]] = {}
+        self._settled: set[str] = set()
         self._unpaid: Refusal | None = None
         self._going = asyncio.Event()
         self._going.set()
@@ -86,7 +87,7 @@ class Lanes:
 
     async def run(self, stop: Stop) -> None:
         """Work until nothing is left or the run drains."""
-        await self._close_blocks()
+        await self._settle_past()
         try:
             async with asyncio.TaskGroup() as group:
                 watch = group.create_task(self._watch(stop))
@@ -108,15 +109,39 @@ class Lanes:
                 yield from ((block, trial) for trial in self._left_of(block))
 
     def _left_of(self, block: Block) -> list[Trial]:
-        return [trial for trial in block.trials() if self._past.final(trial.id) is None]
+        return [
+            trial for trial in block.trials() if trial.id not in self._settled and self._past.final(trial.id) is None
+        ]
 
-    async def _close_blocks(self) -> None:
-        """End blocks whose last final was written by a process that died before it wrote their end."""
+    async def _settle_past(self) -> None:
+        """Say what a process that died left unsaid: finals that no attempt more can change, and ends of blocks.
+
+        None of it needs anything that may be used up by now.
+        """
+        written = []
         for block in self._plan.blocks:
-            if block.index not in self._past.blocks_ended and not self._left_of(block):
+            if block.index in self._past.blocks_ended:
+                continue
+            for trial in self._left_of(block):
+                if (final := self._settled_final(trial)) is not None:
+                    self._settled.add(trial.id)
+                    written.append(self._say_final(trial, final))
+            if not self._left_of(block):
                 await self._tools.authority.admit_block(block.index, block.task, block.model, block.epoch, empty=True)
                 self._tools.authority.end_block(block.index)
-                self._tools.journal.post(Kind.BLOCK_ENDED, {"block": block.index})
+                written.append(self._tools.journal.post(Kind.BLOCK_ENDED, {"block": block.index}))
+        await asyncio.gather(*written)
+
+    def _settled_final(self, trial: Trial) -> Final | None:
+        if trial.id in self._past.due:
+            return self._past.due[trial.id]
+        history = self._history(trial)
+        spent = history.last is Outcome.INFRASTRUCTURE and history.replaced >= self._replacements
+        return final_of(history, None) if spent else None
+
+    def _history(self, trial: Trial) -> History:
+        before = self._past.trial(trial.id)
+        return History(before.attempts, before.replaced, Outcome(before.outcome) if before.outcome else None)
 
     async def _opened(self, block: Block, stop: Stop) -> bool:
         """Whether the block may run: its reserve is set aside, once for all lanes that work on it."""
@@ -181,16 +206,8 @@ class Lanes:
 
     async def _trial(self, trial: Trial, stop: Stop) -> Final | None:
         """Try until there is a final; None where the run drains before."""
-        if trial.id in self._past.due:
-            return self._past.due[trial.id]
-        before = self._past.trial(trial.id)
-        history = History(before.attempts, before.replaced, Outcome(before.outcome) if before.outcome else None)
-        while True:
-            spent = history.last is Outcome.INFRASTRUCTURE and history.replaced >= self._replacements
-            if spent:
-                return final_of(history, None)
-            if not await self.may_start(stop):
-                return None
+        history = self._history(trial)
+        while await self.may_start(stop):
             result = await self._attempt(trial, history)
             if result.exception is not None and result.exception.ends_run:
                 status = Exit.STOPPED if result.exception.family is Family.BUDGET else Exit.INFRASTRUCTURE
@@ -198,6 +215,7 @@ class Lanes:
             done = history.last is Outcome.INFRASTRUCTURE and history.replaced >= self._replacements
             if done or history.last is Outcome.COMPLETED:
                 return final_of(history, result)
+        return None
 
     async def _attempt(self, trial: Trial, history: History) -> Result:
         number, before = history.attempts, attempt_id(trial.id, history.attempts - 1)
@@ -231,15 +249,18 @@ class Lanes:
 
     async def _final(self, block: Block, trial: Trial, final: Final) -> None:
         """The trial's final, with the block's end if it is the last one: no abort comes between the two."""
-        journal = self._tools.journal
-        written = [journal.post(Kind.TRIAL_FINAL, final_body(trial.id, final))]
+        written = [self._say_final(trial, final)]
         self._left[block.index] -= 1
         if self._left[block.index] == 0:
             self._tools.authority.end_block(block.index)
-            written.append(journal.post(Kind.BLOCK_ENDED, {"block": block.index}))
+            written.append(self._tools.journal.post(Kind.BLOCK_ENDED, {"block": block.index}))
         await asyncio.gather(*written)
+
+    def _say_final(self, trial: Trial, final: Final) -> asyncio.Future[int]:
+        said = self._tools.journal.post(Kind.TRIAL_FINAL, final_body(trial.id, final))
         self.ungraded += final.grade == GradeState.UNGRADED
         self._progress.final(f"{trial.task} · {trial.arm} · {trial.epoch}", final.grade, final.reason)
+        return said
 
 
 def final_of(history: History, result: Result | None) -> Final:

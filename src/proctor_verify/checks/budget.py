@@ -20,7 +20,7 @@ _CUT_SHORT = ("disk_full", "write_failed")
 class BudgetBlocks(Check):
     id = "budget.blocks"
     doc = (
-        "a block sets its model's reserve aside, nothing where nothing of it is left to run, and is admitted only "
+        "a block sets its model's reserve aside, nothing where nothing of it is left to run; it is admitted only "
         "where that fits under the cap and its model's cap, no overrun came before, and nothing said that it is not"
     )
     noun = "blocks"
@@ -39,9 +39,15 @@ class BudgetBlocks(Check):
                 there = "no budget" if budget is None else "one"
                 self.fail_at(entry, f"sets {body['reserve']} aside, and the design has {there}")
             return
-        fault = self._reserve(block, budget, body) or self._room(budget, body)
+        fault = self._reserve(block, budget, body)
+        if fault is None and not self._is_over(block):
+            fault = self._room(budget, body)
         if fault is not None:
             self.fail_at(entry, fault)
+
+    def _is_over(self, block: int) -> bool:
+        """Whether nothing of it is left to run: it is opened to be ended."""
+        return self.run.blocks.finals[block] == len(self.design.arms) or self.run.is_settled(block)
 
     def _reserve(self, block: int, budget: Budget, body: dict[str, Any]) -> str | None:
         share = budget.shares.get(body["model"])
@@ -49,7 +55,7 @@ class BudgetBlocks(Check):
         said, finals = pico(body["reserve"]), self.run.blocks.finals[block]
         if said == wanted and (finals < len(self.design.arms) or not wanted):
             return None
-        if said == 0 and (finals == len(self.design.arms) or self.run.is_settled(block)):
+        if said == 0 and self._is_over(block):
             return None
         return f"sets {body['reserve']} aside for a block with {finals} finals, whose model's reserve is {usd(wanted)}"
 
@@ -58,7 +64,7 @@ class BudgetBlocks(Check):
         if money.overran or money.crossed:
             return "admits a block after an overrun"
         share = budget.shares.get(model)
-        if money.closed and any(scope != "model_cap" or of == model for scope, of in money.closed):
+        if money.refused or any(scope != "model_cap" or of == model for scope, of in money.closed):
             return "admits a block, where an entry says that none is admitted any more"
         if money.total + reserve > budget.cap:
             return f"sets {usd(reserve)} aside on top of {usd(money.total)}, past the cap of {usd(budget.cap)}"
@@ -163,6 +169,8 @@ class CeilingDisclosed(Check):
             return f"says {body['spent']} of {body['limit']}, where {usd(spent)} of {usd(limit)} is so"
         if scope == "overrun":
             return None if money.overran else "speaks of an overrun, and there was none"
+        if scope == "ceiling" and money.refused:
+            return None  # said again: what an earlier opening said of it holds
         # where nothing is asked for, the ceiling alone can be passed already
         if spent + wanted > limit or (scope == "ceiling" and not wanted and spent >= limit):
             return None

@@ -1,0 +1,193 @@
+"""Lanes and money: what runs out stops what it must and nothing else, and whoever goes on with it is told why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from launching import Place, check_run, manifests, refusals_of
+
+from fake_worlds import bodies, entries
+from money_runs import Plan, check_money, sums, write_study
+from proctor.core.exits import Exit
+from proctor.core.money import Usd
+from proctor.core.reasons import Reason
+from proctor.evidence.kinds import Kind
+from proctor.evidence.runfolder import RunFolder
+from proctor.report.reading import read_run
+from proctor.runner.session import Finished
+
+ROWS = 10
+ARMS = '[arms.plain]\n[arms.skilled]\nskills = "skills"\n'
+
+
+def dear(name: str, most: int = 100) -> str:
+    """A made-up model whose answers to sums, of one token each, cost a dollar; before, `most` dollars are held."""
+    price = 'input = "0"\noutput = "1"\nper = "1"\nsource = "made up for a test"\n'
+    return f'provider = "practice"\nmodel = "{name}"\nmax_output_tokens = {most}\n[models.{name}.price]\n{price}'
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    return Place(tmp_path, monkeypatch)
+
+
+def study(place: Place, money: Plan, *, name: str = "luna", rows: int = ROWS, **more: Any) -> Path:
+    values: dict[str, Any] = {"models": {name: dear(name)}, "stage": "lanes = 1\n", "arms": ARMS, **more}
+    return write_study(place.folder / "study", rows=sums(rows), money=money, **values)
+
+
+def ran(place: Place, study: Path, **words: Any) -> tuple[Finished, Path]:
+    run = place.folder / "run"
+    (finished,) = place.launch(study=study, out=run, **words)
+    check_run(run)
+    return finished, run
+
+
+def told(run: Path) -> list[tuple[str, str | None]]:
+    return [(body["scope"], body["model"]) for body in bodies(run, Kind.CEILING_REACHED)]
+
+
+def grades(run: Path) -> Counter[tuple[str, str | None]]:
+    """Every planned trial, with a final or without, by grade and reason; a fail's reason is left out."""
+    rows = list(read_run(RunFolder(run)).rows)
+    return Counter((row.grade, None if row.grade == "fail" else row.reason) for row in rows)
+
+
+def run_ended(run: Path) -> dict[str, Any]:
+    last = entries(run)[-1]
+    assert last.kind is Kind.RUN_ENDED
+    return dict(last.body)
+
+
+# a block is two exchanges of a dollar each
+CAP = Plan({"luna": "20"}, allocation="12", margin="200")
+# 100 are held for each exchange: it may be while less than 6 are spent
+CEILING = Plan({"luna": "20"}, allocation="12", margin="93")
+
+
+def test_a_cap_admits_no_block_more_and_the_run_stops(place: Place) -> None:
+    finished, run = ran(place, study(place, CAP))
+    assert (finished.exit, finished.reason) == (Exit.STOPPED, Reason.CAP_REACHED)
+    body = run_ended(run)
+    assert (body["exit_status"], body["reason"], body["complete"]) == (4, "cap_reached", False)
+    assert told(run) == [("cap", None)]
+    assert len(bodies(run, Kind.BLOCK_ADMITTED)) == len(bodies(run, Kind.BLOCK_ENDED)) == 6
+    counted = grades(run)
+    assert counted["ungraded", "not_run"] == 8
+    assert counted.total() == 20
+    assert check_money(run).total == Usd.parse("12")
+    assert bodies(run, Kind.RUN_DRAINING) == [{"cause": "cap_reached"}]
+
+
+def test_a_cap_that_is_reached_to_the_picodollar_is_no_cap_passed(place: Place) -> None:
+    finished, run = ran(place, study(place, Plan({"luna": "20"}, allocation="20", margin="100")))
+    assert (finished.exit, run_ended(run)["complete"], told(run)) == (Exit.DONE, True, [])
+    assert check_money(run).total == Usd.parse("20")
+
+
+def test_a_ceiling_refuses_what_would_pass_it_and_the_attempt_is_ungraded(place: Place) -> None:
+    finished, run = ran(place, study(place, CEILING))
+    assert (finished.exit, finished.reason) == (Exit.STOPPED, Reason.CEILING_REACHED)
+    assert (run_ended(run)["exit_status"], run_ended(run)["reason"]) == (4, "ceiling_reached")
+    assert told(run) == [("ceiling", None)]
+    refused = bodies(run, Kind.EXCHANGE_REFUSED)
+    assert [(body["reason"], body["held"]) for body in refused] == [("ceiling_reached", "100.000000000000")]
+    (met,) = [body for body in bodies(run, Kind.ATTEMPT_ENDED) if body["exception"]]
+    assert (met["outcome"], met["exception"]) == ("completed", "ceiling_reached")
+    counted = grades(run)
+    assert (counted["ungraded", "ceiling_reached"], counted["ungraded", "not_run"]) == (1, 13)
+    assert check_money(run).total == Usd.parse("6")
+
+
+def test_many_lanes_meet_the_ceiling_together(place: Place) -> None:
+    finished, run = ran(place, study(place, CEILING, stage="lanes = 8\n"))
+    assert (finished.exit, finished.reason) == (Exit.STOPPED, Reason.CEILING_REACHED)
+    assert told(run) == [("ceiling", None)]
+    counted = grades(run)
+    # one is paid for at a time
+    assert 1 <= counted["ungraded", "ceiling_reached"] <= 8
+    assert counted.total() == 2 * ROWS
+    assert check_money(run).total <= Usd.parse("6")
+
+
+@pytest.mark.parametrize(("money", "reason"), [(CAP, "cap_reached"), (CEILING, "ceiling_reached")])
+def test_a_resume_of_what_ran_out_says_so_and_ends(place: Place, money: Plan, reason: str) -> None:
+    _, run = ran(place, study(place, money))
+    before = grades(run)
+    spent = check_money(run).total
+    for _ in range(2):
+        finished = place.resume(run)
+        check_run(run)
+        assert (finished.exit, finished.reason) == (Exit.STOPPED, Reason.by_id(reason)), finished
+        assert run_ended(run)["reason"] == reason
+        assert check_money(run).total == spent
+        assert grades(run) == before, "nothing more is tried that cannot be paid for"
+
+
+def test_a_ceiling_that_is_reached_before_the_start_is_refused(place: Place) -> None:
+    there = study(place, Plan({"luna": "20"}, allocation="12", margin="8", before="20"))
+    run = place.folder / "run"
+    (finished,) = place.launch(study=there, out=run)
+    assert finished.exit is Exit.REFUSED
+    assert refusals_of(manifests(run)[0]) == ["ceiling_reached"]
+    assert not (run / "journal.jsonl").exists()
+
+
+def test_of_two_models_one_runs_out_and_the_other_goes_on(place: Place) -> None:
+    # luna is given 8 of the 20 that it would take, sol all of its own
+    money = Plan({"luna": "2", "sol": "5"}, allocation="28", margin="500")
+    there = study(place, money, models={"luna": dear("luna"), "sol": dear("sol")}, stage="lanes = 2\n")
+    finished, run = ran(place, there)
+    assert (finished.exit, finished.reason) == (Exit.STOPPED, Reason.CAP_REACHED)
+    assert told(run) == [("model_cap", "luna")]
+    done = Counter(row.trial.model for row in read_run(RunFolder(run)).rows if row.reason != "not_run")
+    assert done == {"luna": 8, "sol": 20}
+    assert check_money(run).total == Usd.parse("28")
+
+
+def test_an_overrun_is_disclosed_and_no_block_follows(place: Place) -> None:
+    models = {"luna": dear("practice-overrun").replace("models.practice-overrun.", "models.luna.")}
+    there = study(place, Plan({"luna": "20"}, allocation="12", margin="9000000"), models=models)
+    finished, run = ran(place, there)
+    assert (finished.exit, finished.reason) == (Exit.STOPPED, Reason.OVERRUN)
+    assert check_money(run).overruns >= 1
+    assert "overrun" in {scope for scope, _ in told(run)}
+    assert len(bodies(run, Kind.BLOCK_ADMITTED)) == 1
+    spent = check_money(run).total
+    again = place.resume(run)
+    assert again.exit in (Exit.STOPPED, Exit.REFUSED)
+    check_run(run)
+    assert check_money(run).total == spent
+
+
+@pytest.mark.parametrize(
+    ("words", "trials"),
+    [
+        ({"limit": 3}, 12),
+        ({"models": ("sol",)}, 20),
+        ({"arms": ("plain",)}, 20),
+        ({"limit": 2, "models": ("luna",), "arms": ("skilled",), "jobs": 3}, 2),
+    ],
+)
+def test_what_is_narrowed_keeps_its_rules(place: Place, words: dict[str, Any], trials: int) -> None:
+    money = Plan({"luna": "20", "sol": "20"}, allocation="40", margin="400")
+    there = study(place, money, models={"luna": dear("luna"), "sol": dear("sol")}, stage="lanes = 2\n")
+    finished, run = ran(place, there, **words)
+    assert finished.exit is Exit.DONE, finished
+    rows = list(read_run(RunFolder(run)).rows)
+    assert len(rows) == trials
+    assert check_money(run).total == Usd(trials * 10**12)
+    assert {row.trial.model for row in rows} <= set(words.get("models", ("luna", "sol")))
+    assert {row.trial.arm for row in rows} <= set(words.get("arms", ("plain", "skilled")))
+
+
+def test_jobs_bound_what_runs_at_once(place: Place) -> None:
+    _, run = ran(place, study(place, Plan({"luna": "20"}, allocation="30", margin="9000")), jobs=3)
+    flying = most = 0
+    for entry in entries(run):
+        flying += (entry.kind is Kind.ATTEMPT_ADMITTED) - (entry.kind is Kind.ATTEMPT_ENDED)
+        most = max(most, flying)
+    assert most == 3
