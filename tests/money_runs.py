@@ -20,6 +20,12 @@ SKILL = "---\nname: sums\ndescription: how sums are done\n---\nTake care.\n"
 _PICO = Usd(1)
 
 
+def dear(name: str, model: str, most: int = 100) -> str:
+    """A made-up model whose answers to sums, of one token each, cost a dollar; before, `most` dollars are held."""
+    price = 'input = "0"\noutput = "1"\nper = "1"\nsource = "made up for a test"\n'
+    return f'provider = "practice"\nmodel = "{model}"\nmax_output_tokens = {most}\n[models.{name}.price]\n{price}'
+
+
 def sums(count: int, **more: Any) -> list[dict[str, Any]]:
     """Question rows that the practice model answers, right or wrong."""
     pairs = [(3 + number // 90, 10 + number % 90) for number in range(count)]

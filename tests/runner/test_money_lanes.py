@@ -10,7 +10,7 @@ import pytest
 from launching import Place, check_run, manifests, refusals_of
 
 from fake_worlds import bodies, entries
-from money_runs import Plan, check_money, sums, write_study
+from money_runs import Plan, check_money, dear, sums, write_study
 from proctor.core.exits import Exit
 from proctor.core.money import Usd
 from proctor.core.reasons import Reason
@@ -23,19 +23,13 @@ ROWS = 10
 ARMS = '[arms.plain]\n[arms.skilled]\nskills = "skills"\n'
 
 
-def dear(name: str, most: int = 100) -> str:
-    """A made-up model whose answers to sums, of one token each, cost a dollar; before, `most` dollars are held."""
-    price = 'input = "0"\noutput = "1"\nper = "1"\nsource = "made up for a test"\n'
-    return f'provider = "practice"\nmodel = "{name}"\nmax_output_tokens = {most}\n[models.{name}.price]\n{price}'
-
-
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     return Place(tmp_path, monkeypatch)
 
 
 def study(place: Place, money: Plan, *, name: str = "luna", rows: int = ROWS, **more: Any) -> Path:
-    values: dict[str, Any] = {"models": {name: dear(name)}, "stage": "lanes = 1\n", "arms": ARMS, **more}
+    values: dict[str, Any] = {"models": {name: dear(name, name)}, "stage": "lanes = 1\n", "arms": ARMS, **more}
     return write_study(place.folder / "study", rows=sums(rows), money=money, **values)
 
 
@@ -139,7 +133,7 @@ def test_a_ceiling_that_is_reached_before_the_start_is_refused(place: Place) -> 
 def test_of_two_models_one_runs_out_and_the_other_goes_on(place: Place) -> None:
     # luna is given 8 of the 20 that it would take, sol all of its own
     money = Plan({"luna": "2", "sol": "5"}, allocation="28", margin="500")
-    there = study(place, money, models={"luna": dear("luna"), "sol": dear("sol")}, stage="lanes = 2\n")
+    there = study(place, money, models={"luna": dear("luna", "luna"), "sol": dear("sol", "sol")}, stage="lanes = 2\n")
     finished, run = ran(place, there)
     assert (finished.exit, finished.reason) == (Exit.STOPPED, Reason.CAP_REACHED)
     assert told(run) == [("model_cap", "luna")]
@@ -149,7 +143,7 @@ def test_of_two_models_one_runs_out_and_the_other_goes_on(place: Place) -> None:
 
 
 def test_an_overrun_is_disclosed_and_no_block_follows(place: Place) -> None:
-    models = {"luna": dear("practice-overrun").replace("models.practice-overrun.", "models.luna.")}
+    models = {"luna": dear("luna", "practice-overrun")}
     there = study(place, Plan({"luna": "20"}, allocation="12", margin="9000000"), models=models)
     finished, run = ran(place, there)
     assert (finished.exit, finished.reason) == (Exit.STOPPED, Reason.OVERRUN)
@@ -174,7 +168,7 @@ def test_an_overrun_is_disclosed_and_no_block_follows(place: Place) -> None:
 )
 def test_what_is_narrowed_keeps_its_rules(place: Place, words: dict[str, Any], trials: int) -> None:
     money = Plan({"luna": "20", "sol": "20"}, allocation="40", margin="400")
-    there = study(place, money, models={"luna": dear("luna"), "sol": dear("sol")}, stage="lanes = 2\n")
+    there = study(place, money, models={"luna": dear("luna", "luna"), "sol": dear("sol", "sol")}, stage="lanes = 2\n")
     finished, run = ran(place, there, **words)
     assert finished.exit is Exit.DONE, finished
     rows = list(read_run(RunFolder(run)).rows)
