@@ -21,9 +21,7 @@ def verify(run: Path, key: str | None, as_json: bool) -> int:
     import subprocess
     import sys
 
-    # -P: a run folder that is the current one must not bring modules of its own
-    words = [sys.executable, "-P", "-m", "proctor_verify", "--", str(run)]
-    options = [*(["--key", key] if key is not None else []), *(["--json"] if as_json else [])]
-    words[4:4] = options
+    from proctor.runner.verifying import second_program
+
     sys.stdout.flush()
-    return subprocess.run(words, check=False).returncode
+    return subprocess.run(second_program(run, key, as_json=as_json), check=False).returncode

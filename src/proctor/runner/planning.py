@@ -81,10 +81,10 @@ class StagePlan:
             return None
         return max(ZERO, self.amounts.frame.ceiling - self.amounts.frame.spent_before)
 
-    def edit(self, text: str) -> str:
-        """The study file with these amounts."""
+    def tables(self) -> dict[str, dict[str, str]]:
+        """The stage's tables with these amounts; the budget only where the study gives none."""
         if self.amounts is None:
-            return text
+            return {}
         frame, shares = self.amounts.frame, self.amounts.shares
         tables: dict[str, dict[str, str]] = {}
         if not self.has_budget:
@@ -102,7 +102,11 @@ class StagePlan:
         tables["expected_costs"] = {name: dollars(share.expected) for name, share in shares.items()}
         tables["caps"] = {name: dollars(share.cap) for name, share in shares.items()}
         tables["reserves"] = {name: dollars(share.reserve) for name, share in shares.items()}
-        return with_amounts(text, self.stage, tables)
+        return tables
+
+    def edit(self, text: str) -> str:
+        """The study file with these amounts."""
+        return text if self.amounts is None else with_amounts(text, self.stage, self.tables())
 
 
 def read_pilot(run: Path) -> dict[str, Piloted]:

@@ -60,6 +60,16 @@ def load_study(path: Path) -> LoadedStudy:
     return check_tables(_tables(data, file), file.parent, file, hashlib.sha256(data).hexdigest())
 
 
+def read_tables(path: Path) -> dict[str, Any]:
+    """The tables of a study file, whatever they say.
+
+    Raises:
+        Refusal: as `load_study` does.
+    """
+    file, data = _bytes(path)
+    return _tables(data, file)
+
+
 def read_study(path: Path, tables: Mapping[str, Any] | None) -> LoadedStudy:
     """The study of a file, or of `tables` that no file holds: then `path` is its folder.
 

@@ -1,0 +1,74 @@
+"""A run re-checked by the second program, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from proctor.runner.verifying import second_program
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that does not hold: the check's id, where (a path inside the run, with a line), and what was seen."""
+
+    check: str
+    path: str
+    seen: str
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What the second program says. `findings` is empty where everything holds; of many it has the first of each check.
+
+    `checks` has how each check came out (pass, fail, not applicable, cannot tell). `unreadable` says why nothing could
+    be checked, None else. `caveats` are what this evidence cannot prove even where everything holds. `synthetic` names
+    the models that are made up.
+    """
+
+    exit_status: int
+    run_id: str | None
+    checks: dict[str, str]
+    findings: tuple[Finding, ...]
+    caveats: tuple[str, ...]
+    synthetic: tuple[str, ...]
+    unreadable: str | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything that was asked for holds."""
+        return self.exit_status == 0
+
+
+def verify(run: Path, key: str | None, deadline_sec: float) -> Verification:
+    """Start the second program, and read its report.
+
+    Raises:
+        TimeoutError: it did not come to an end by the deadline.
+        RuntimeError: it ended without a report.
+    """
+    try:
+        ended = subprocess.run(
+            second_program(run, key, as_json=True), capture_output=True, timeout=deadline_sec, check=False
+        )
+    except subprocess.TimeoutExpired as fault:
+        raise TimeoutError(f"the second program did not end within {deadline_sec} s") from fault
+    if not ended.stdout:
+        raise RuntimeError(f"the second program made no report: {ended.stderr.decode(errors='replace').strip()[-400:]}")
+    report = json.loads(ended.stdout)
+    failed = [check for check in report["checks"] if check["status"] == "fail"]
+    return Verification(
+        exit_status=ended.returncode,
+        run_id=report["run_id"],
+        checks={check["check"]: check["status"] for check in report["checks"]},
+        findings=tuple(
+            Finding(check["check"], found["path"], found["seen"])
+            for check in failed
+            for found in check["findings"] or [{"path": "", "seen": check["seen"]}]
+        ),
+        caveats=tuple(report["caveats"]),
+        synthetic=tuple(report["synthetic"]),
+        unreadable=report["unreadable"],
+    )
