@@ -1,6 +1,6 @@
 """How fast runs are re-checked, and in how much memory.
 
-Run as `PYTHONPATH=src:tests/verify python bench/verify.py [--entries N] [--files 1]`.
+Run as `PYTHONPATH=src:tests/verify python bench/verify.py [--entries N] [--files 1 | --rows 1]`.
 
 Builds a run of N entries in a temporary folder and verifies it in a process of its own. The reference, in
 the same run: SHA-256 and `json.loads` of the same lines, the least that any reader of a journal does. Bytes a trial
@@ -20,8 +20,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from builder import Checkpoint, Step, Story, make_design, seal
-from primitives import drawn_order
+from builder import Story, seal
+from designs import make_design, make_task
+from money_stories import money_design
+from primitives import drawn_order, money
+from steps import Checkpoint, Step
 
 ROOT = Path(__file__).resolve().parent.parent
 ENTRIES_PER_BLOCK = 50
@@ -46,7 +49,17 @@ print(json.dumps({**took, "rss": rss * 1024, "failed": report.failed(), "entries
 """
 
 
-def story_steps(story: Story, folder: Path, files: int) -> Iterator[Step | Checkpoint]:
+def row_attempt(story: Story, index: int, arm: str) -> None:
+    """An attempt at a question row, with two exchanges."""
+    attempt = story.start(index, arm)
+    for _ in range(2):
+        story.answer(story.ask(attempt), {"input": 500, "output": 100})
+    story.grade(attempt, "pass", 1)
+    story.end(attempt)
+    story.final(attempt)
+
+
+def story_steps(story: Story, folder: Path, files: int, rows: int) -> Iterator[Step | Checkpoint]:
     """The steps of a complete run, block by block; each block's files are written when its entries are."""
     story.admit()
     story.checkpoint()
@@ -55,6 +68,9 @@ def story_steps(story: Story, folder: Path, files: int) -> Iterator[Step | Check
     for index in range(len(story.order)):
         story.block(index)
         for place, arm in enumerate(story.arms(index)):
+            if rows:
+                row_attempt(story, index, arm)
+                continue
             grade = ("pass", "fail", "ungraded")[(index + place) % 3] if files else "ungraded"
             attempt = story.run_attempt(index, arm, grade)
             if not files:
@@ -82,15 +98,26 @@ def _flush(story: Story, folder: Path, files: int) -> Iterator[Step | Checkpoint
     story.steps.clear()
 
 
-def build(folder: Path, entries: int, *, files: int) -> int:
+def build(folder: Path, entries: int, *, files: int, rows: int) -> int:
     """A run of about so many entries; returns its number of trials."""
     tasks = max(1, entries // ENTRIES_PER_BLOCK // EPOCHS)
     story = Story(make_design(tasks=tasks, arms=ARMS, epochs=EPOCHS))
+    if rows:
+        of_rows = [make_task(task["name"], row=True) for task in story.design["tasks"]]
+        story.design |= money_design() | {
+            "tasks": of_rows,
+            "arms": story.design["arms"],
+            "stage": story.design["stage"],
+        }
+        story.design["models"] = story.design["models"][:1]
+        each = money(tasks * EPOCHS * 10**12)
+        share = {"name": "model-0", "expected": each, "cap": each, "reserve": money(10**12), "blocks": tasks * EPOCHS}
+        story.design["budget"] |= {"allocation": each, "cap": money((tasks * EPOCHS + 1) * 10**12), "models": [share]}
     story.order = drawn_order(story.design)
     for name in ("checkpoints", "packs", "manifests"):
         (folder / name).mkdir(parents=True)
     with (folder / "journal.jsonl").open("wb") as journal:
-        for line in seal(story, story_steps(story, folder, files), folder):
+        for line in seal(story, story_steps(story, folder, files, rows), folder):
             journal.write(line + b"\n")
     for path in story.manifests:
         (folder / path).write_bytes(story.file(path))
@@ -137,15 +164,17 @@ def main() -> None:
         default=0,
         help="1: each attempt has its files; 0: none has, and each is ungraded",
     )
+    options.add_argument("--rows", type=int, choices=(0, 1), default=0, help="1: question rows, two exchanges each")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         small, large = Path(temporary, "small"), Path(temporary, "large")
-        few = build(small, chosen.entries // 10, files=chosen.files)
-        many = build(large, chosen.entries, files=chosen.files)
+        few = build(small, chosen.entries // 10, files=chosen.files, rows=chosen.rows)
+        many = build(large, chosen.entries, files=chosen.files, rows=chosen.rows)
         least, of_small, of_large = reference(large / "journal.jsonl"), measure(small), measure(large)
     entries = int(of_large["entries"])
     growth = (of_large["rss"] - of_small["rss"]) / (many - few)
-    print(f"{entries:,} entries, {many:,} trials, files of attempts: {'yes' if chosen.files else 'no'}")
+    what = "question rows with exchanges" if chosen.rows else f"files of attempts: {'yes' if chosen.files else 'no'}"
+    print(f"{entries:,} entries, {many:,} trials, {what}")
     print(f"verify     {entries / of_large['cpu']:>10,.0f} entries/s of one core ({of_large['wall']:.1f} s)")
     print(f"reference  {entries / least:>10,.0f} entries/s of one core (SHA-256 and json.loads of the same lines)")
     print(f"ratio      {least / of_large['cpu']:>10.2f}")

@@ -31,13 +31,14 @@ from proctor_verify.vocabulary import BUCKETS, SCORERS
 
 PRACTICE = "practice"
 QUESTION = "question"
+MAX_ROWS = 256
 
 _TRUE = Shape("true", lambda v: v is True)
 _FUNCTION = record(name=TEXT, sha256=SHA256)
 _ROWS = where(
     list_of(record(bucket=among("a token bucket", BUCKETS), above_inputs=COUNT, usd_per_million=MONEY)),
-    "one for each bucket and start, and one from 0 for each bucket",
-    lambda rows: _are_whole([(row["bucket"], row["above_inputs"]) for row in rows]),
+    f"at most {MAX_ROWS}, one for each bucket and start, and one from 0 for each bucket",
+    lambda rows: len(rows) <= MAX_ROWS and _are_whole([(row["bucket"], row["above_inputs"]) for row in rows]),
 )
 _PRICE = with_optional(record(source=TEXT, rows=_ROWS), per_request=MONEY)
 _MODEL = with_optional(
@@ -80,11 +81,11 @@ _ARM_MODEL = record(effort=or_null(TEXT), max_output_tokens=or_null(FROM_ONE))
 
 @dataclass(frozen=True)
 class Model:
-    """One model: what it costs, how much it may answer in each arm, and whether it is made up."""
+    """One model: what it costs, how much it may answer, and whether it is made up."""
 
     provider: str
     prices: Prices
-    max_output: dict[str, int]
+    max_output: int
     synthetic: bool
 
 
@@ -120,9 +121,14 @@ class Budget:
 
 @dataclass(frozen=True)
 class Parts:
-    """What a design says of models, money and rows. `rows` has 1 for each task that is a question row, else 0."""
+    """What a design says of models, money and rows.
+
+    `max_output` has the arms that bound the output otherwise than the models do; `rows` has 1 for each task that is a
+    question row, else 0.
+    """
 
     models: dict[str, Model]
+    max_output: dict[str, int]
     budget: Budget | None
     rows: bytes
 
@@ -153,20 +159,25 @@ def read_parts(design: dict[str, Any]) -> Parts:
         if "model" in arm:
             _require(arm["model"], _ARM_MODEL, f"model of arm {arm['name']}")
     return Parts(
-        models={model["name"]: _model(model, design["arms"]) for model in design["models"]},
+        models={model["name"]: _model(model) for model in design["models"]},
+        max_output={arm["name"]: most for arm in design["arms"] if (most := _max_output(arm)) is not None},
         budget=_budget(design["budget"]) if "budget" in design else None,
         rows=_rows(design),
     )
 
 
-def _model(model: dict[str, Any], arms: list[dict[str, Any]]) -> Model:
-    own = model["max_output_tokens"]
+def _model(model: dict[str, Any]) -> Model:
     return Model(
         provider=model["provider"],
         prices=Prices(model["price"]),
-        max_output={arm["name"]: arm.get("model", {}).get("max_output_tokens") or own for arm in arms},
+        max_output=model["max_output_tokens"],
         synthetic="synthetic" in model,
     )
+
+
+def _max_output(arm: dict[str, Any]) -> int | None:
+    most: int | None = arm["model"]["max_output_tokens"] if "model" in arm else None
+    return most
 
 
 def _budget(value: Any) -> Budget:

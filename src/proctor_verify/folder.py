@@ -48,10 +48,13 @@ class Folder:
             raise Unreadable(_words(error)) from error
         self._near: tuple[list[str], int] | None = None
         self._seen: dict[str, bytes] = {}
+        self._part_of: tuple[str, BinaryIO] | None = None
 
     def close(self) -> None:
         os.close(self._root)
         self._forget()
+        if self._part_of is not None:
+            self._part_of[1].close()
 
     def open(self, path: str) -> BinaryIO:
         """A plain file for reading.
@@ -97,6 +100,21 @@ class Folder:
             return held[:most]
         with self.open(path) as stream:
             return _read_at_most(stream, most)
+
+    def read_part(self, path: str, offset: int, length: int) -> bytes:
+        """Bytes of a plain file, fewer where it ends before; the file of the last call stays open for the next.
+
+        Raises as `open`.
+        """
+        if self._part_of is None or self._part_of[0] != path:
+            stream = self.open(path)
+            if self._part_of is not None:
+                self._part_of[1].close()
+            self._part_of = path, stream
+        try:
+            return os.pread(self._part_of[1].fileno(), length, offset)
+        except OSError as error:
+            raise _not_readable(error) from error
 
     def digest(self, path: str, size: int) -> str:
         """The hex SHA-256 of a plain file that must have `size` bytes.

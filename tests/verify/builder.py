@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import gzip
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,38 +27,7 @@ from primitives import (
     trial_id,
     worst_case,
 )
-
-
-@dataclass
-class Late:
-    """A value that is worked out when the run is sealed, so that it fits whatever was planted before."""
-
-    make: Callable[[Story], Any]
-
-
-@dataclass
-class Step:
-    """An entry to be; `after` alters its fields when they are all known, `raw` its line."""
-
-    kind: str
-    body: Body
-    mono: int | None = None
-    raw: Callable[[bytes], bytes] = lambda line: line
-    after: Callable[[Body], None] | None = None
-
-
-@dataclass
-class Checkpoint:
-    """A signed head over what stands so far; hooks alter it on its way.
-
-    An entry names it at once where `named`; else a step `checkpoint.made` without a body may name it later.
-    """
-
-    named: bool = True
-    text: Callable[[str], str] = lambda text: text
-    file: Callable[[bytes], bytes] = lambda note: note
-    entry: Callable[[Body], None] = lambda body: None
-    signer: Signer | None = None
+from steps import Checkpoint, Late, Step
 
 
 @dataclass
@@ -502,43 +471,3 @@ def seal(story: Story, steps: Iterable[Step | Checkpoint], folder: Path) -> Iter
         yield line
         tree.add(line)
         prev, size = sha256(line), size + 1
-
-
-def make_task(name: str, *, row: bool = False) -> Body:
-    kind = {"format": "question", "path": "units.jsonl"} if row else {"format": "harbor", "path": f"tasks/{name}"}
-    return {"name": name, "sha256": sha256(name.encode()), **kind}
-
-
-def make_model(name: str, prices: Body | None = None) -> Body:
-    """A model; it costs nothing unless there are `prices`: dollars for a million tokens, by bucket."""
-    rows = prices or {"input": "0.000000000000", "output": "0.000000000000"}
-    price = [{"bucket": bucket, "above_inputs": 0, "usd_per_million": usd} for bucket, usd in rows.items()]
-    return {
-        "name": name,
-        "provider": "openai",
-        "model": name,
-        "api": "chat",
-        "base_url": None,
-        "effort": None,
-        "max_output_tokens": 1000,
-        "request_timeout_sec": 60,
-        "api_key_env": None,
-        "rpm": None,
-        "tpm": None,
-        "price": {"source": "here", "rows": price},
-    }
-
-
-def make_design(tasks: int = 2, models: int = 0, arms: int = 2, epochs: int = 2, replacements: int = 1) -> Body:
-    return {
-        "format": 1,
-        "study": {"name": "story"},
-        "stage": {"name": "main", "type": "standard", "epochs": epochs, "replacements": replacements},
-        "draw": {"seed": 8},
-        "tasks": [make_task(f"task-{i:06d}") for i in range(tasks)],
-        "models": [make_model(f"model-{i}") for i in range(models)],
-        "agent": {"name": "oracle", "settings": {}, "timeout_sec": 60},
-        "sandbox": {"kind": "namespace", "network": "none"},
-        "arms": [{"name": f"arm-{i}"} for i in range(arms)],
-        "grading": {"solved": "reward >= 1.0"},
-    }

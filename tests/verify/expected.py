@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from primitives import Body, money, picodollars, trial_id
 
 if TYPE_CHECKING:
-    from builder import Step, Story
+    from builder import Story
+    from steps import Step
 
 
 def grade_summary(design: Body, finals: dict[str, Body]) -> Body:

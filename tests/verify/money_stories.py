@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from builder import Story, make_design, make_model, make_task
+from builder import Story
+from designs import make_design, make_model, make_task
 from primitives import Body, Signer
 
 PRICES = {"input": "2.000000000000", "cache_read": "0.200000000000", "output": "10.000000000000"}

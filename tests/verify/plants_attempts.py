@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from builder import Step, Story
+from builder import Story
 from plants import Plants
+from steps import Step
 
 PLANTS = Plants()
 plant = PLANTS.before_sealing

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from builder import Late, Step, Story
+from builder import Story
 from plants import Plants, first_of, flip
 from primitives import canonical, sha256
+from steps import Late, Step
 
 PLANTS = Plants()
 plant = PLANTS.before_sealing

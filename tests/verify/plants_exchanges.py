@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from builder import Step, Story
+from builder import Story
 from money_stories import money_story
 from plants import Plants
 from primitives import cost, money, picodollars, worst_case
+from steps import Step
 
 PLANTS = Plants(money_story)
 plant = PLANTS.before_sealing

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from builder import Checkpoint, Step, Story
+from builder import Story
 from plants import STRANGER, Plant, Plants
 from primitives import Signer, sha256
+from steps import Checkpoint, Step
 
 PLANTS = Plants()
 plant = PLANTS.before_sealing

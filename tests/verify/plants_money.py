@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from builder import Late, Step, Story
+from builder import Story
 from expected import spent
 from money_stories import bare_story, money_story
 from plants import Plants
 from primitives import Body, money, picodollars
+from steps import Late, Step
 from stories import full_story
 
 PLANTS = Plants(money_story)
@@ -102,6 +103,10 @@ def _(s: Story) -> None:
     del s.design["budget"]
 
 
+def _many_rows() -> list[Body]:
+    return [{"bucket": "input", "above_inputs": n, "usd_per_million": "1.000000000000"} for n in range(257)]
+
+
 def _shape(what: str, alter: Callable[[Body], None]) -> None:
     BARE.before_sealing("design.plan", what)(lambda s: alter(s.design))
 
@@ -109,6 +114,7 @@ def _shape(what: str, alter: Callable[[Body], None]) -> None:
 _shape("a model of another form", lambda d: d["models"][0].update(max_output_tokens=1.0))
 _shape("a bucket that there is not", lambda d: d["models"][0]["price"]["rows"][0].update(bucket="magic"))
 _shape("a bucket without a price for short input", lambda d: d["models"][0]["price"]["rows"][0].update(above_inputs=1))
+_shape("more prices than a model has", lambda d: d["models"][0]["price"].update(rows=_many_rows()))
 _shape("money with fewer decimals", lambda d: d["budget"].update(margin="0.005"))
 _shape("money below zero", lambda d: d["budget"].update(margin="-0.005000000000"))
 _shape("two shares of one model", lambda d: d["budget"]["models"].append(d["budget"]["models"][0]))

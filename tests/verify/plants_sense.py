@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from builder import Step, Story
+from builder import Story
 from plants import Plants
+from steps import Step
 
 PLANTS = Plants()
 plant = PLANTS.before_sealing

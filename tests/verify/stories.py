@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 
-from builder import Late, Story, make_design
+from builder import Story
+from designs import make_design
 from primitives import Signer
+from steps import Late
 
 
 def full_story(signer: Signer | None = None) -> Story:

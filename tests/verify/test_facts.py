@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 
 import pytest
-from builder import make_design
+from designs import make_design
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from primitives import trial_id

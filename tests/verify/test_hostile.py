@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builder import Checkpoint, Late, Step, Story
+from builder import Story
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from primitives import Signer, canonical
+from steps import Checkpoint, Late, Step
 from stories import full_story
 
 from proctor_verify import Report, verify

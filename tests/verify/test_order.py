@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builder import make_model, make_task
+from designs import make_model, make_task
 from primitives import drawn_order
 
 from proctor_verify.design import Design, Trials

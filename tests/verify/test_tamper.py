@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from builder import Story, make_design
+from builder import Story
+from designs import make_design
 from primitives import Signer
 from stories import full_story
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builder import make_design
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from designs import make_design
 from primitives import canonical, drawn_order, sha256
 
 from proctor.core.ids import attempt_id, trial_folder, trial_id

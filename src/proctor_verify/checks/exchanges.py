@@ -49,7 +49,8 @@ class ExchangesAdmitted(Check):
             return f"admits {exchange} after an exchange whose end nobody heard"
         if body["retries"] is not None and not _has_ended(body["retries"], attempt):
             return f"sends {body['retries']} again, which is no exchange of the attempt that ended"
-        most = self.design.parts.models[model].max_output[self.trials.group_of(attempt.trial)[1]]
+        parts, arm = self.design.parts, self.trials.group_of(attempt.trial)[1]
+        most = parts.max_output.get(arm, parts.models[model].max_output)
         if body["output_bound"] > most:
             return f"bounds the output by {body['output_bound']}, where the design allows {most}"
         return None

@@ -83,13 +83,9 @@ class Frames(Check):
         if ref["size"] > MAX_FRAME or ref["length"] > 2 * MAX_FRAME or ref["offset"] + ref["length"] > MAX_PACK:
             return "more than a frame or a pack may hold"
         try:
-            with self.run.folder.open(f"packs/{ref['pack']}") as stream:
-                stream.seek(ref["offset"])
-                stored = stream.read(ref["length"])
+            stored = self.run.folder.read_part(f"packs/{ref['pack']}", ref["offset"], ref["length"])
         except Unreadable as error:
             return str(error)
-        except OSError as error:
-            return f"cannot be read: {error.strerror}"
         if len(stored) != ref["length"]:
             return "the pack ends before"
         if hashlib.sha256(stored).hexdigest() != ref["stored_sha256"]:
