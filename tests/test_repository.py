@@ -32,6 +32,7 @@ BEFORE_ADMISSION = [
     "proctor.admission",
     "proctor.report",
     "proctor.cli",
+    "proctor.api",
 ]
 FAR = 50
 # Worlds are made with a token only.
@@ -45,6 +46,8 @@ DOORS = LOOKS | {
     "proctor.admission.docker._ask": "an engine that listens is asked for its version, on its socket",
     "proctor.admission.docker._ping": "an address on which an engine may listen is tried, for `proctor doctor`",
     "proctor.admission.admit._create": "the verdict is on disk: the design and entry 0 follow",
+    "proctor.api.verifying.verify": "the second program, in a process of its own",
+    "proctor.api.writing._place": "a task folder, where a person asked for one",
     "proctor.cli.streams.open_missing": "/dev/null takes the place of a standard stream that the process lacks",
     "proctor.cli.streams._flushed": "/dev/null takes the place of a stream that takes no more",
     "proctor.cli.new._write": "a study for a beginner, into a folder that was asked for",
@@ -66,6 +69,8 @@ DOORS = LOOKS | {
 # Boundaries that record whatever they catch, and why they are ones.
 MAY_CATCH_ALL = {
     "proctor.admission.finish._outcome": "the boundary of the process: the run ends on the record",
+    "proctor.agents.handed.__call__": "the boundary of a person's own agent: why it cannot be made is a refusal",
+    "proctor.agents.handed._contained": "the boundary of a person's own agent: its fault is how its attempt ended",
     "proctor.rollout.attempt.run_attempt": "the boundary of an attempt: it ends on the record, the run goes on",
     "proctor.rollout.row.run_row": "the boundary of an attempt at a row, likewise",
     "proctor.rollout.worker._reply": "the boundary of a study's own function: what it raises is its answer",

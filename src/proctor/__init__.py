@@ -5,12 +5,11 @@ without it.
 """
 
 from importlib import import_module
-from typing import Any
 
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name.startswith("_"):
         raise AttributeError(name)
     try:

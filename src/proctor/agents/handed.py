@@ -19,6 +19,7 @@ from typing import Any
 
 from proctor.agents.base import Agent, Answered, RowTurn, Turn, Version
 from proctor.core.reasons import Reason
+from proctor.core.redact import Redactor
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Ended
 
@@ -115,6 +116,7 @@ class _Contained:
     def __init__(self, agent: Any, shown: str) -> None:
         self._agent = agent
         self._shown = shown
+        self._redactor = Redactor()
         self.name: str = agent.name
         self.needs_solution: bool = agent.needs_solution
         self.needs_model: bool = agent.needs_model
@@ -152,9 +154,10 @@ class _Contained:
         return Answered(None, Reason.AGENT_ERROR, self._trace(made))
 
     def _trace(self, made: object) -> str:
-        if isinstance(made, BaseException):
-            return "".join(traceback.format_exception(made))
-        return f"{self._shown} returned {type(made).__name__}\n"
+        """What went wrong in a line, then where, without what looks like a key."""
+        if not isinstance(made, BaseException):
+            return f"{self._shown} returned {type(made).__name__}"
+        return self._redactor.text("\n".join([_told(made), *traceback.format_exception(made)]))
 
 
 async def _contained(acting: Coroutine[Any, Any, Any]) -> Any:

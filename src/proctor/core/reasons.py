@@ -188,9 +188,7 @@ class Reason(Enum):
         Family.AGENT, "The agent's settings are not what it takes.", "Correct the setting that the message names."
     )
     AGENT_INVALID = Words(
-        Family.AGENT,
-        "What was handed over as an agent is none, or cannot be found again.",
-        "Hand over a class as docs/api.md describes one, in a module of its own.",
+        Family.AGENT, "What was handed over as an agent is none, or in no file.", "Hand over one as docs/api.md says."
     )
     AGENT_START_FAILED = Words(
         Family.AGENT, "The agent could not be started in the sandbox.", "See that its program exists inside."
