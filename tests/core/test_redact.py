@@ -148,7 +148,7 @@ PIECES = st.sampled_from([*KEYS.values(), *WORDS, *ODD])
 TEXTS = st.lists(st.one_of(PIECES, st.text(max_size=8)), max_size=12).map("".join)
 JSON_TEXTS = TEXTS.map(lambda text: text.encode("utf-8", "replace").decode())
 DOCUMENTS = st.recursive(
-    st.one_of(JSON_TEXTS, st.integers(-(2**63), 2**63), st.booleans(), st.none(), st.floats(allow_nan=False)),
+    st.one_of(JSON_TEXTS, st.integers(-(2**63), 2**63), st.booleans(), st.none(), st.floats(allow_nan=False, allow_infinity=False)),
     lambda inner: st.one_of(
         st.lists(inner, max_size=4),
         st.dictionaries(st.one_of(JSON_TEXTS, st.just("A_KEY"), st.just("authorization")), inner, max_size=4),

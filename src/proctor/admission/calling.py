@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from proctor.admission.facts import CallingFacts, KeyFacts, Request
-from proctor.admission.models import resolve_models
+from proctor.admission.models import arm_refusals, resolve_models
 from proctor.admission.money import key_facts
 from proctor.agents.base import agent_abilities
 from proctor.core.dotenv import pick_keys, with_dotenv
@@ -16,7 +16,7 @@ from proctor.core.refusal import Refusal
 from proctor.grading.scorers.score import check_row
 from proctor.study import LoadedStudy, ModelDesign
 from proctor.study.design import FunctionDesign, QuestionsDesign, ToolDesign
-from proctor.study.names import stage_models
+from proctor.study.names import stage_arms, stage_models
 from proctor.study.problems import unknown_name
 from proctor.study.schema import Stage, StudyFile
 from proctor.tasks.functions import find_function
@@ -45,6 +45,8 @@ def gather_calling(loaded: LoadedStudy, file: StudyFile, stage: Stage, request: 
     models, model_refusals = resolve_models(
         {name: file.models[name] for name in names if name in file.models}, request.priced_on
     )
+    arms = {name: file.arms[name] for name in stage_arms(file, stage) if name in file.arms}
+    model_refusals += arm_refusals(models, arms)
     wanted = [name for name in request.models or names if name in models]
     called = [models[name] for name in wanted]
     variables = named_variables(called)

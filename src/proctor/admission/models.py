@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 from urllib.parse import urlsplit
 
@@ -13,7 +14,7 @@ from proctor.core.refusal import Refusal
 from proctor.gateway.wire.formats import WIRES
 from proctor.study.design import ModelDesign
 from proctor.study.providers import PRACTICE, PROVIDERS, Provider
-from proctor.study.schema.actors import Model
+from proctor.study.schema.actors import Arm, Model
 
 # the practice model's own bound: its answers are short
 _PRACTICE_OUTPUT = 1_024
@@ -35,6 +36,27 @@ def resolve_models(tables: Mapping[str, Model], priced_on: str | None) -> tuple[
         except Refusal as refusal:
             found.append(refusal)
     return designs, found
+
+
+def arm_refusals(models: Mapping[str, ModelDesign], arms: Mapping[str, Arm]) -> list[Refusal]:
+    """What these arms change of the models that no wire format has a word for."""
+    found: list[Refusal] = []
+    for name, arm in arms.items():
+        effort = arm.model.effort if arm.model is not None else None
+        for model in models.values() if effort is not None else ():
+            try:
+                WIRES[model.api].check(replace(model, effort=effort))
+            except Refusal as refusal:
+                found.append(
+                    Refusal(
+                        refusal.reason,
+                        f"the effort of the arm {name!r} is no word of the provider of `{model.name}`",
+                        path=f"arms.{name}.model.effort",
+                        observed=refusal.observed,
+                        required=refusal.required,
+                    )
+                )
+    return found
 
 
 def _model(name: str, table: Model, day: date | None) -> ModelDesign:

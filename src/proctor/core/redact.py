@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 from urllib.parse import quote, quote_plus
 
@@ -22,6 +22,9 @@ Raw: TypeAlias = bytes
 
 # Shorter values would be found in ordinary text; no provider's key is.
 MIN_SECRET = 6
+
+# Servers on one's own machine take any word as a key: a value this long is no word that a model may have to say.
+MIN_CERTAIN = 16
 
 # prefix, characters, fewest and most of them: what providers and forges hand out
 _KEYS = (
@@ -81,10 +84,13 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         """Args: secrets: known values; those of fewer than 6 characters are not looked for."""
-        forms = {form for secret in secrets for form in _forms(secret.strip())}
-        self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
-        self._forms_bytes = tuple(form.encode("utf-8", "surrogatepass") for form in self._forms)
-        self._known = re.compile("|".join([f"({_MARK})", *map(re.escape, self._forms)]))
+        values = [secret.strip() for secret in secrets]
+        self._forms = _spellings(values)
+        self._forms_bytes = _encoded(self._forms)
+        self._known = _any_of(self._forms)
+        self._certain = _spellings([value for value in values if len(value) >= MIN_CERTAIN])
+        self._certain_bytes = _encoded(self._certain)
+        self._certainly = _any_of(self._certain)
 
     def bytes(self, data: Raw) -> Raw:
         """The same bytes, where there is nothing to take out; JSON where they are JSON."""
@@ -93,9 +99,21 @@ class Redactor:
         text = data.decode("utf-8", "surrogateescape")
         return (self._json(text) if _is_json(data) else self._plain(text)).encode("utf-8", "surrogateescape")
 
+    def certain(self, data: Raw) -> Raw:
+        """The bytes without known values of 16 characters and more, and nothing else taken out: for who acts on them."""
+        hidden = bool(self._certain) and b"\\u00" in data and _HIDDEN.search(data) is not None
+        if not hidden and not any(form in data for form in self._certain_bytes):
+            return data
+        text = data.decode("utf-8", "surrogateescape")
+        clean = _each_string(text, self._without_certain) if _is_json(data) else self._without_certain(text)
+        return clean.encode("utf-8", "surrogateescape")
+
     def text(self, text: str) -> str:
         """The text without secrets."""
         return self._plain(text) if _suspicious(text.encode("utf-8", "surrogatepass"), self._forms_bytes) else text
+
+    def _without_certain(self, text: str) -> str:
+        return self._certainly.sub(lambda found: found[1] or "[redacted:secret]", text)
 
     def _plain(self, text: str) -> str:
         if any(form in text for form in self._forms):
@@ -133,6 +151,18 @@ class Redactor:
         return _JSON_TOKEN.sub(replace, text)
 
 
+def _each_string(text: str, clean: Callable[[str], str]) -> str:
+    """A JSON document with each string as `clean` leaves it."""
+
+    def replace(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return found[0]
+        value = json.loads(found[1], strict=False)
+        return found[0] if (cleaned := clean(value)) == value else json.dumps(cleaned) + (found[2] or "")
+
+    return _JSON_TOKEN.sub(replace, text)
+
+
 def _without_value(found: re.Match[str]) -> str:
     kept = found["kept"] or found["word"] or found["quoted"] or found["double"] or found["single"]
     return f"{kept}[redacted:env]"
@@ -144,6 +174,20 @@ def _is_json(data: bytes) -> bool:
     except orjson.JSONDecodeError:
         return False
     return True
+
+
+def _spellings(values: Iterable[str]) -> tuple[str, ...]:
+    """All that they may be written as, the longest first."""
+    forms = {form for value in values for form in _forms(value)}
+    return tuple(sorted(forms, key=lambda form: (-len(form), form)))
+
+
+def _encoded(forms: Iterable[str]) -> tuple[bytes, ...]:
+    return tuple(form.encode("utf-8", "surrogatepass") for form in forms)
+
+
+def _any_of(forms: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join([f"({_MARK})", *map(re.escape, forms)]))
 
 
 def _forms(secret: str) -> Iterator[str]:

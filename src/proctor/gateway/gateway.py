@@ -247,7 +247,8 @@ class Access:
         except SendFailed as broken:
             return broken, None
         reader = self._line.wire.reader()
-        reader.feed(http.body)
+        # what an agent hears it may write anywhere
+        reader.feed(self._gateway.redactor.certain(http.body))
         return http, reader.close()
 
     def _settle(self, exchange: str, ending: Ending) -> None:

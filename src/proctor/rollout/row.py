@@ -135,9 +135,11 @@ class RowAttempt:
             functions=job.functions,
             deadline_sec=job.scorer_timeout_sec,
         )
+        redactor = self.tools.gateway.redactor
+        scored = replace(scored, detail=redactor.text(scored.detail))
         self.record.post(
             Kind.ANSWER_SCORED,
-            {"answer": (answer or "").encode("utf-8", "backslashreplace")},
+            {"answer": redactor.bytes((answer or "").encode("utf-8", "backslashreplace"))},
             scorer=job.question.scorer.value,
             detail=scored.detail,
         )

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.study.design import AgentDesign, ArmDesign, PromptDesign, SandboxDesign
+from proctor.study.design import AgentDesign, ArmDesign, ArmModel, PromptDesign, SandboxDesign
 from proctor.study.folders import Folders
 from proctor.study.later import later_refusals
 from proctor.study.problems import Loc, dotted, schema_refusals
@@ -136,7 +136,10 @@ def _arm(name: str, arm: Arm, raw: Mapping[str, Any], folders: Folders) -> tuple
         if world is not None:
             sandbox, problems = sandbox_design(world, folders, place)
             found += problems
-    return ArmDesign(name, prompt, skills, config, agent, sandbox), found
+    model = None
+    if arm.model is not None and (arm.model.effort or arm.model.max_output_tokens):
+        model = ArmModel(arm.model.effort, arm.model.max_output_tokens)
+    return ArmDesign(name, prompt, skills, config, agent, sandbox, arm.tools, model), found
 
 
 def _prompt(arm: Arm, folders: Folders, within: Loc) -> tuple[PromptDesign | None, list[Refusal]]:
