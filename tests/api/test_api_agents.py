@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from proctor.api import Exit, Refused, Run, Study, write_questions
+from proctor.api import Exit, Refused, Run, Study, write_questions, write_task
 from proctor.core.exits import Exit as CoreExit
 from proctor.runner.launch import resume
 
@@ -35,9 +35,6 @@ class Parrot:
     def version(self):
         return proctor.Version("7")
 
-    async def act(self, turn):
-        raise NotImplementedError
-
     async def answer(self, turn):
         if self.how == "raises":
             raise ValueError("no idea")
@@ -56,6 +53,12 @@ class Blocking(Parrot):
 
     def answer(self, turn):
         return proctor.Answered("")
+
+class Idle:
+    name = "parrot"
+    needs_solution = False
+    needs_model = False
+    version = Parrot.version
 
 class Silent(Parrot):
     needs_model = None
@@ -136,6 +139,7 @@ def test_its_faults_are_its_own(place: Place, how: str, exception: str, said: st
     [
         ("factory", {}, "agent_invalid", "is no class"),
         ("Blocking", {}, "agent_invalid", "no `async def answer`"),
+        ("Idle", {}, "agent_invalid", "no `async def act`"),
         ("Silent", {}, "agent_invalid", "does not say `needs_model`"),
         ("Parrot", {"how": "not made"}, "agent_options_invalid", "KeyError: 'how'"),
     ],
@@ -163,6 +167,13 @@ def test_another_name_is_refused(place: Place) -> None:
     assert [refusal.reason.id for refusal in checked.refusals] == ["unknown_agent"]
     checked = place.study().check(agents={"other": place.module.Parrot})
     assert {refusal.reason.id for refusal in checked.refusals} == {"unknown_agent"}
+
+
+def test_task_folders_are_for_agents_that_act(place: Place) -> None:
+    write_task(place.folder / "tasks/t", instruction="Do it.", tests="true")
+    tables = {**(place.study().tables or {}), "tasks": {"path": "tasks", "questions": "units.jsonl"}}
+    checked = Study.from_tables(tables, place.folder).check(agents={"parrot": place.module.Parrot})
+    assert [refusal.reason.id for refusal in checked.refusals if refusal.guard == "agent-sound"] == ["agent_unsuitable"]
 
 
 def test_the_name_of_an_installed_one_is_taken(place: Place) -> None:

@@ -32,9 +32,6 @@ class Ending:
     def version(self):
         return proctor.Version(None, "it has none")
 
-    async def act(self, turn):
-        raise NotImplementedError
-
     async def answer(self, turn):
         if os.path.exists("end"):
             os.kill(os.getpid(), signal.SIGTERM)

@@ -94,7 +94,7 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
     table = loaded.file.stages.get(stage)
     calling = Calling() if table is None else gather_calling(loaded, loaded.file, table, request)
     tasks, rows = _tasks(loaded, stage, calling.rows, found)
-    handed = _handed(loaded.file.agent.name, request, found)
+    handed = _handed(loaded.file.agent.name, request, len(tasks), found)
     design = _freeze(loaded, stage, tasks, rows, calling, _code(handed, frozen), request, found)
     kind = sandbox_kind(loaded.file.sandbox.kind)
     available = kind.probe(probe)
@@ -239,8 +239,8 @@ def _freeze(
     return design
 
 
-def _handed(name: str, request: Request, found: _Found) -> HandedOver | None:
-    """The study's agent, if it was handed over in Python."""
+def _handed(name: str, request: Request, folders: int, found: _Found) -> HandedOver | None:
+    """The study's agent, if it was handed over in Python; `folders` counts the tasks that it has to act on."""
     others = sorted(request.agents.keys() - {name})
     if others:
         what = f"the study's agent is {name!r}, and others were handed over"
@@ -251,7 +251,11 @@ def _handed(name: str, request: Request, found: _Found) -> HandedOver | None:
         if name in installed_agents():
             what = f"an agent named {name!r} was handed over, and one of that name is installed"
             raise Refusal(Reason.DUPLICATE_NAME, what, path="agent.name", observed=name)
-        return identify(name, request.agents[name])
+        made = identify(name, request.agents[name])
+        if folders and not made.acts:
+            what = f"the agent {name!r} has no `act`, and task folders are selected"
+            raise Refusal(Reason.AGENT_UNSUITABLE, what, path="agent.name", observed=folders, required=0)
+        return made
     except Refusal as refusal:
         found.agents.append(refusal)
         return None

@@ -125,6 +125,7 @@ def tasks_runnable(facts: Facts) -> Iterable[Refusal]:
         Reason.UNKNOWN_AGENT,
         Reason.AGENT_INVALID,
         Reason.AGENT_OPTIONS_INVALID,
+        Reason.AGENT_UNSUITABLE,
         Reason.DUPLICATE_NAME,
         Reason.FILE_MISSING,
         Reason.FILE_UNREADABLE,

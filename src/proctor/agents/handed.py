@@ -39,6 +39,11 @@ class HandedOver:
     reference: str
     sha256: str
 
+    @property
+    def acts(self) -> bool:
+        """Whether it can work on task folders; if not, it answers question rows."""
+        return hasattr(self.agent_class, "act")
+
     def __call__(self, settings: Mapping[str, Any], base: Path) -> Agent:
         """The agent with these settings.
 
@@ -74,9 +79,9 @@ def identify(name: str, agent_class: object) -> HandedOver:
             raise _invalid(name, f"does not say `{flag}`", agent_class, None, "True or False")
     if not callable(getattr(agent_class, "version", None)):
         raise _invalid(name, "has no `version`", agent_class, None, "def version(self) -> Version")
-    for verb, needed in (("act", True), ("answer", False)):
-        method = getattr(agent_class, verb, None)
-        if (needed or method is not None) and not inspect.iscoroutinefunction(method):
+    verbs = [verb for verb in ("act", "answer") if hasattr(agent_class, verb)]
+    for verb in verbs or ["act"]:
+        if not inspect.iscoroutinefunction(getattr(agent_class, verb, None)):
             raise _invalid(name, f"has no `async def {verb}`", agent_class)
     reference, file = _place(name, agent_class)
     try:

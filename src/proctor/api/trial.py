@@ -11,7 +11,6 @@ from typing import Any
 from proctor.api.group import decimal
 from proctor.api.refused import refusing
 from proctor.core.models import Message, Role
-from proctor.core.usage import Bucket
 from proctor.evidence.entries import Entry
 from proctor.evidence.kinds import Kind
 from proctor.report.answer import answer_record
@@ -27,7 +26,8 @@ class Trial:
 
     `grade` is pass, fail or ungraded, `reason` the id of why, None for a pass. `attempts` counts what was tried;
     `exception` is how the agent ended in the last attempt, other than by itself. `cost` (dollars), `tokens` and `usage`
-    (tokens by kind) are of all attempts, and None where no model is used. `synthetic` says that the model is made up.
+    (tokens by kind, those that were used) are of all attempts, and None where no model is used. `synthetic` says that
+    the model is made up.
     """
 
     id: str
@@ -150,7 +150,7 @@ def trial_of(row: Row, read: Callable[[str], Iterable[Attempt]]) -> Trial:
     """The trial of a row; `read` finds its attempts by its id."""
     spent = None if row.trial.model is None else row.tries.spent or Spent()
     duration = row.tries.duration_ns
-    usage = None if spent is None else {bucket.value: spent.tokens.get(bucket.value, 0) for bucket in Bucket}
+    usage = None if spent is None else spent.tokens
     return Trial(
         id=row.trial.id,
         task=row.trial.task,

@@ -315,7 +315,7 @@ class Reason(Enum):
         Family.STUDY, "A tool or scorer function cannot be found.", "Name it as `module:function`, beside the study."
     )
     AGENT_UNSUITABLE = Words(
-        Family.AGENT, "The agent cannot answer question rows.", "Use oracle, nop, toolloop, or one that can."
+        Family.AGENT, "The agent cannot do tasks of that kind.", "Use oracle, nop, toolloop, or one that can."
     )
     EXTRA_MISSING = Words(
         Family.COMMAND, "What was asked for needs an optional package.", "Install what the message names."
