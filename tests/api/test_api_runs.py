@@ -216,6 +216,9 @@ def test_what_cannot_be_read_is_refused_at_once(folder: Path) -> None:
         Study.from_tables({"study": {"name": float("nan")}})
     assert refused.value.reasons == ("json_invalid",)
     with pytest.raises(Refused) as refused:
+        Study.from_tables(tables(), "nowhere")
+    assert refused.value.reasons == ("study_not_found",)
+    with pytest.raises(Refused) as refused:
         Run.open(folder)
     assert refused.value.reasons == ("run_not_found",)
 

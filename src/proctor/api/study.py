@@ -20,6 +20,7 @@ from proctor.api.run import Run
 from proctor.api.running import perform
 from proctor.core.canonical import encode
 from proctor.core.money import Usd
+from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.runner.launch import Launch, requests, run_one
 from proctor.runner.planning import plan_stage, read_pilot
@@ -82,9 +83,11 @@ class Study:
             folder: where relative paths start.
 
         Raises:
-            Refused: a value has no form in JSON.
+            Refused: a value has no form in JSON; there is no such folder.
         """
         with refusing():
+            if not Path(folder).is_dir():
+                raise Refusal(Reason.STUDY_NOT_FOUND, "there is no folder there", path=str(folder))
             written = _written(tables)
             encode(written)
         return cls(Path(folder), written)
