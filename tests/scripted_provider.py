@@ -187,6 +187,11 @@ async def _slow(asked: Asked) -> web.StreamResponse:
     return web.Response()
 
 
+async def _takes_its_time(asked: Asked) -> web.StreamResponse:
+    await asyncio.sleep(0.05)
+    return await _well(asked)
+
+
 async def _large(asked: Asked) -> web.StreamResponse:
     response = web.StreamResponse(headers={"content-type": "application/json"})
     await response.prepare(asked.request)
@@ -244,6 +249,7 @@ WAYS: dict[str, Way] = {
     "empty": _body(b""),
     "number": _body(b"17"),
     "slow": _slow,
+    "takes-its-time": _takes_its_time,
     "large": _large,
     "bomb": _bomb,
     "cut": _cut,

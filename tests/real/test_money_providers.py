@@ -4,51 +4,26 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
+from provider_runs import KEY, VARIABLE, model, provider, study_of
 from real_runs import Proctor, bodies, ended, entries, finals, proctor
 
-from money_runs import Plan, check_money, sums, write_study
+from money_runs import check_money
 from proctor.core.money import Usd
 from proctor.evidence.kinds import Kind
 from proctor.evidence.reader import read_blob
 from proctor.evidence.runfolder import RunFolder
 from scripted_provider import USAGE, ScriptedProvider
 
-__all__ = ["proctor"]
+__all__ = ["proctor", "provider"]
 pytestmark = pytest.mark.real
 
-# in no form that a provider's keys have: known because it is the key, and not by its looks
-KEY = "planted/secret+0123456789"
-VARIABLE = "SCRIPTED_PROVIDER_KEY"
-# a dollar for a token
-PRICE = 'input = "1"\noutput = "1"\nper = "1"\nsource = "made up for a test"\n'
 GOOD = USAGE[0] + USAGE[1]
-MOST = 100
 TRIES = 5
-
-
-@pytest.fixture
-def provider() -> Iterator[ScriptedProvider]:
-    with ScriptedProvider() as it:
-        yield it
-
-
-def model(name: str, base_url: str, api: str = "chat", **more: Any) -> str:
-    values = {"provider": "mine", "api": api, "model": f"{name}-1", "base_url": base_url, "api_key_env": VARIABLE}
-    values |= {"max_output_tokens": MOST, "request_timeout": "20s", **more}
-    lines = [f"{key} = {json.dumps(value)}\n" for key, value in values.items()]
-    return f"{''.join(lines)}[models.{name}.price]\n{PRICE}"
-
-
-def study_of(proctor: Proctor, models: Mapping[str, str], *, rows: int = 1, each: int = 20_000, **more: Any) -> Path:
-    money = Plan(dict.fromkeys(models, "1000"), allocation=str(each * len(models)), margin=str(each * len(models)))
-    values: dict[str, Any] = {"stage": "lanes = 1\nreplacements = 0\n", **more}
-    return write_study(proctor.home / "study", rows=sums(rows), models=models, money=money, **values)
 
 
 def ran(proctor: Proctor, study: Path, *, keys: Mapping[str, str] | None = None) -> tuple[int, str, Path]:

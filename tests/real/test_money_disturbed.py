@@ -1,0 +1,168 @@
+"""Runs that spend, and what happens around them: a full disk, a pause, others who start the same, a death."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from provider_runs import KEY, VARIABLE, model, provider, study_of
+from real_runs import ENOUGH_SEC, Proctor, bodies, ended, finals, has_entry, proctor, until
+
+from money_runs import Plan, check_money, sums, write_study
+from proctor.core.money import Usd
+from proctor.evidence.kinds import Kind
+from proctor.evidence.reader import read_blob
+from proctor.evidence.runfolder import RunFolder
+from scripted_provider import USAGE, ScriptedProvider
+
+__all__ = ["proctor", "provider"]
+pytestmark = pytest.mark.real
+
+QUIET = ("--waive", "git_dirty", "--yes", "--quiet")
+AT_ONCE = 4
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    mount = tmp_path / "disk"
+    mount.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(mount)]
+    try:
+        made = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    except FileNotFoundError:
+        pytest.skip("there is no mount program")
+    if made.returncode:
+        pytest.skip(f"a tmpfs cannot be mounted here: {made.stderr.strip()}")
+    yield mount
+    subprocess.run(["umount", "--lazy", str(mount)], check=True, timeout=30)
+
+
+def fill(path: Path) -> None:
+    with path.open("wb", buffering=0) as file:
+        for size in (65_536, 4_096, 1):
+            try:
+                while file.write(bytes(size)):
+                    pass
+            except OSError:
+                continue
+
+
+def rows_study(proctor: Proctor, rows: int) -> Path:
+    money = Plan({"practice": "0.20"}, allocation="0.30", margin="0.10")
+    return write_study(proctor.home / "study", rows=sums(rows), money=money, stage="lanes = 8\n")
+
+
+def test_a_disk_that_fills_up_while_money_is_spent(proctor: Proctor, small_disk: Path) -> None:
+    study, run = rows_study(proctor, 600), small_disk / "run"
+    with proctor.start("run", study, "--out", run, *QUIET) as process:
+        until("it spends", lambda: process.poll() is not None or has_entry(run, Kind.EXCHANGE_ENDED, 60)())
+        fill(small_disk / "others")
+        said = process.communicate(timeout=ENOUGH_SEC)[0]
+    assert process.returncode == 5, said
+    assert (ended(run)["exit_status"], ended(run)["reason"]) == (5, "disk_full"), said
+    proctor.check(run)
+    before = check_money(run)
+    (small_disk / "others").unlink()
+    status, said = proctor("resume", run, *QUIET)
+    assert status == 0, said
+    proctor.check(run)
+    assert len(finals(run)) == 600
+    after = check_money(run)
+    assert after.superseded == before.superseded, "what was lost is said once"
+    assert after.total - after.superseded == _cost_of(proctor, study)
+
+
+def _cost_of(proctor: Proctor, study: Path) -> Usd:
+    whole = proctor.home / "whole"
+    assert proctor("run", study, "--out", whole, *QUIET)[0] == 0
+    return check_money(whole).total
+
+
+def test_a_pause_spends_nothing_until_it_ends(proctor: Proctor, provider: ScriptedProvider) -> None:
+    proctor.env[VARIABLE] = KEY
+    models = {"mine": model("mine", f"{provider.url}/takes-its-time")}
+    study, run = study_of(proctor, models, rows=80, stage="lanes = 4\n"), proctor.home / "run"
+    with proctor.start("run", study, "--out", run, *QUIET) as process:
+        until("it spends", lambda: process.poll() is not None or has_entry(run, Kind.EXCHANGE_ENDED, 8)())
+        assert proctor("pause", run)[0] == 0
+
+        def at_rest() -> bool:
+            said = json.loads(proctor("status", run, "--json")[1])
+            return said["paused"] is True and said["in_flight"] == []
+
+        until("what was in flight is over", at_rest)
+        paused = check_money(run).total, len(provider.asked)
+        # as many looks as it would take to see a lane go on
+        for _ in range(3):
+            assert at_rest()
+        assert (check_money(run).total, len(provider.asked)) == paused
+        assert proctor("resume", run)[0] == 0
+        said = process.communicate(timeout=ENOUGH_SEC)[0]
+    assert process.returncode == 0, said
+    proctor.check(run)
+    assert check_money(run).total == Usd(80 * sum(USAGE) * 10**12)
+    assert len(provider.asked) == 80
+
+
+def test_several_runs_into_one_folder_pay_once(proctor: Proctor, provider: ScriptedProvider) -> None:
+    proctor.env[VARIABLE] = KEY
+    models = {"mine": model("mine", f"{provider.url}/takes-its-time")}
+    study, run = study_of(proctor, models, rows=10, stage="lanes = 2\n"), proctor.home / "run"
+    started = [proctor.start("run", study, "--out", run, *QUIET) for _ in range(AT_ONCE)]
+    ends = []
+    for process in started:
+        with process:
+            said = process.communicate(timeout=ENOUGH_SEC)[0]
+        ends.append((process.returncode, said))
+    assert sorted(status for status, _ in ends) == [0] + [3] * (AT_ONCE - 1), ends
+    proctor.check(run)
+    assert len(provider.asked) == 10
+    assert check_money(run).total == Usd(10 * sum(USAGE) * 10**12)
+    again, said = proctor("run", study, "--out", run, *QUIET)
+    assert (again, "run_exists" in said, len(provider.asked)) == (3, True, 10), said
+
+
+def test_what_was_asked_before_a_death_is_on_the_record(proctor: Proctor, provider: ScriptedProvider) -> None:
+    """Each request that reached the provider was admitted, each that was answered and lost is charged as unknown."""
+    proctor.env[VARIABLE] = KEY
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    models = {"mine": model("mine", f"{provider.url}/takes-its-time")}
+    study, run = study_of(proctor, models, rows=90, each=200_000, stage="lanes = 6\n"), proctor.home / "run"
+    for _ in range(4):
+        words = ["resume", run] if (run / "journal.jsonl").exists() else ["run", study, "--out", run]
+        more = len(provider.asked) + chance.randint(1, 20)
+        with proctor.start(*words, *QUIET, start_new_session=True) as process:
+            until("it asks", lambda process=process, more=more: process.poll() is not None or _asked(provider) >= more)
+            os.killpg(process.pid, signal.SIGKILL)
+            said = process.communicate(timeout=ENOUGH_SEC)[0]
+        assert process.returncode == -signal.SIGKILL, said
+    status, said = proctor("resume", run, *QUIET)
+    assert status == 0, said
+    proctor.check(run)
+    counted = check_money(run)
+    assert counted.total - counted.superseded == Usd(90 * sum(USAGE) * 10**12)
+    assert counted.outcomes["unknown"] > 0
+    came = Counter(json.dumps(asked.body, sort_keys=True) for asked in provider.asked)
+    settled, unknown = Counter[str](), Counter[str]()
+    said_of = {body["exchange"]: body for body in bodies(run, Kind.EXCHANGE_ADMITTED)}
+    for body in bodies(run, Kind.EXCHANGE_ENDED):
+        request = json.dumps(
+            json.loads(read_blob(RunFolder(run), said_of[body["exchange"]]["request"])), sort_keys=True
+        )
+        (unknown if body["outcome"] == "unknown" else settled)[request] += 1
+    assert set(came) <= set(settled)
+    for request, times in came.items():
+        assert settled[request] <= times <= settled[request] + unknown[request]
+
+
+def _asked(provider: ScriptedProvider) -> int:
+    return len(provider.asked)
