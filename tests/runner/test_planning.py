@@ -29,7 +29,7 @@ from proctor.evidence.runfolder import RunFolder
 from proctor.runner import planning
 from proctor.runner.planning import read_pilot
 from proctor.study import FrozenTask, ModelDesign, Parts, freeze, load_study, plan
-from run_parts import KEY, _admit, design
+from run_parts import KEY, admit, design
 
 PRICES = Prices("a page", (PriceRow("input", 0, "1.000000000000"), PriceRow("output", 0, "10.000000000000")))
 FREE = Prices("ours", (PriceRow("input", 0, "0.000000000000"), PriceRow("output", 0, "0.000000000000")))
@@ -239,7 +239,7 @@ async def pilot_run(path: Path, held: str = "0.05") -> Path:
     frozen = replace(design(("q0", "q1", "q2"), ("plain",)), models=(MODELS["luna"], MODELS["moon"]))
     run = RunFolder(path)
     run.create()
-    journal = await _admit(run, Lock.acquire(run, extra={"control": "nobody"}), frozen, KEY)
+    journal = await admit(run, Lock.acquire(run, extra={"control": "nobody"}), frozen, KEY)
     charges = iter([["0.01", "0.02"], ["0.03"], ["0.04"]])
     trials = [trial for trial in plan(frozen).trials() if trial.model == "luna"]
 

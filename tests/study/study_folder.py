@@ -34,7 +34,7 @@ id = "H1"
 stage = "full"
 endpoint = "solved"
 compare = ["hinted", "bare"]
-test = "mcnemar"
+test = "sign-flip"
 direction = "greater"
 alpha = 0.025
 

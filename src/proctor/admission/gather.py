@@ -229,7 +229,9 @@ def _freeze(
     ]
     if calling.rows is not None and calling.questions is not None:
         path = calling.questions.path
-        frozen += [FrozenTask(row, calling.rows.digest(row), "question", path) for row in rows]
+        frozen += [
+            FrozenTask(row, calling.rows.digest(row), "question", path, calling.rows.cluster(row)) for row in rows
+        ]
     if not frozen:
         return None
     parts = Parts(frozen, calling.models, calling.tools if rows else (), calling.questions if rows else None, code)

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -38,7 +38,7 @@ FORMAT = 1
 _PLACES = 6
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PlannedTrial:
     """A trial that the design asks for; epochs count from 1."""
 
@@ -48,7 +48,7 @@ class PlannedTrial:
     epoch: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Final:
     """How a trial ended: its last attempt's grade; `reason` is an id, None for a pass."""
 
@@ -72,9 +72,9 @@ def summarize(planned: Sequence[PlannedTrial], finals: Mapping[PlannedTrial, Fin
         raise Refusal(Reason.EVIDENCE_DAMAGED, "a trial is planned twice")
     for trial, final in finals.items():
         if trial not in trials:
-            raise Refusal(Reason.EVIDENCE_DAMAGED, "a final belongs to no planned trial", observed=vars(trial))
+            raise Refusal(Reason.EVIDENCE_DAMAGED, "a final belongs to no planned trial", observed=asdict(trial))
         if final.state is GradeState.UNGRADED and final.reason is None:
-            raise Refusal(Reason.EVIDENCE_DAMAGED, "an ungraded final has no reason", observed=vars(trial))
+            raise Refusal(Reason.EVIDENCE_DAMAGED, "an ungraded final has no reason", observed=asdict(trial))
     groups: dict[tuple[str | None, str], list[Final]] = {}
     for trial in planned:
         groups.setdefault((trial.model, trial.arm), []).append(finals.get(trial, _NOT_RUN))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
+from sys import intern
 from typing import Any
 
 from proctor.core.ids import attempt_id, trial_folder
@@ -130,13 +131,12 @@ class Reading:
 
     def grades(self) -> dict[str, Any]:
         """What `grade_summary.json` holds, made anew."""
-        planned = {row.trial.id: _planned(row.trial) for row in self.rows}
-        finals = {
-            planned[row.trial.id]: Final(GradeState(row.grade), row.reason, row.reward)
-            for row in self.rows
-            if row.final
-        }
-        return summarize(list(planned.values()), finals)
+        planned, finals = [], {}
+        for row in self.rows:
+            planned.append(_planned(row.trial))
+            if row.final:
+                finals[planned[-1]] = Final(GradeState(row.grade), row.reason, row.reward)
+        return summarize(planned, finals)
 
 
 def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], None] | None = None) -> Reading:
@@ -152,7 +152,10 @@ def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], 
     design = read_design(run.design_path)
     drawn = plan(design)
     trials = list(drawn.trials())
-    state = RunState({trial.id: Cell(trial.model, trial.arm) for trial in trials})
+    shared: dict[Cell, Cell] = {}
+    cells = ((trial.id, Cell(trial.model, trial.arm)) for trial in trials)
+    state = RunState({name: shared.setdefault(cell, cell) for name, cell in cells})
+    questions = frozenset(task.name for task in design.tasks if task.format == QUESTION)
     tries: dict[str, Tries] = {}
     wanted = {claim.endpoint.partition(":")[2] for claim in design.hypotheses if claim.endpoint.startswith("reward:")}
     for entry in read_entries(run.journal_path, validate=validate):
@@ -161,15 +164,18 @@ def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], 
             check_shape(kind, entry.body)
         state.apply(kind, entry.body)
         with understood(f"{JOURNAL}:{entry.seq + 1}"):
-            _follow(tries, kind, entry.body, wanted)
+            _follow(tries, kind, entry.body, wanted, questions)
             if watch is not None:
                 watch(entry)
     said = (state.admitted or {}).get("design_sha256")
     if said != design.sha256:
         raise damaged("the design is not the one that was admitted", "design.json", design.sha256, said)
-    questions = frozenset(task.name for task in design.tasks if task.format == QUESTION)
+    clusters = {task.name: task.cluster for task in design.tasks if task.cluster is not None}
     made_up = frozenset(design.synthetic)
-    rows = (_row(trial, state, tries, trial.task in questions, trial.model in made_up) for trial in trials)
+    rows = (
+        _row(trial, state, tries, trial.task in questions, trial.model in made_up, clusters.get(trial.task))
+        for trial in trials
+    )
     return Reading(run, design, drawn, state, tuple(rows))
 
 
@@ -199,7 +205,9 @@ def _known(entry: Entry) -> Kind:
     return entry.kind
 
 
-def _follow(tries: dict[str, Tries], kind: Kind, body: Mapping[str, Any], wanted: Set[str]) -> None:
+def _follow(
+    tries: dict[str, Tries], kind: Kind, body: Mapping[str, Any], wanted: Set[str], questions: Set[str]
+) -> None:
     if kind is Kind.ATTEMPT_ADMITTED:
         own_folder = trial_folder(body["task"], body["model"], body["arm"], body["epoch"])
         if body["folder"] != f"trials/{own_folder}/{body['number']}":
@@ -209,7 +217,8 @@ def _follow(tries: dict[str, Tries], kind: Kind, body: Mapping[str, Any], wanted
             attempts=before.attempts + 1,
             superseded=before.superseded,
             replaced=before.replaced + (body["replaces"] is not None),
-            folder=str(body["folder"]),
+            # a row makes no folder, and names of 100,000 would be kept for nothing
+            folder=None if body["task"] in questions else str(body["folder"]),
             spent=before.spent,
         )
     elif kind is Kind.EXCHANGE_ENDED:
@@ -224,7 +233,7 @@ def _follow(tries: dict[str, Tries], kind: Kind, body: Mapping[str, Any], wanted
         own.tests = None if tests is None else {name: int(tests[name]) for name in ("all_pass", "last_row_fails")}
     elif kind is Kind.ATTEMPT_ENDED:
         own = tries[_trial_of(body)]
-        own.outcome, own.exception, own.message = str(body["outcome"]), body["exception"], body["message"]
+        own.outcome, own.exception, own.message = intern(body["outcome"]), body["exception"], body["message"]
         own.superseded += own.outcome in SUPERSEDED
         timing = body["timing"]
         own.duration_ns = sum(int(ns) for ns in timing.values()) if timing else None
@@ -234,12 +243,19 @@ def _trial_of(body: Mapping[str, Any]) -> str:
     return str(body["attempt"]).partition("/")[0]
 
 
-def _row(trial: Trial, state: RunState, tries: Mapping[str, Tries], question: bool, synthetic: bool) -> Row:
+def _row(
+    trial: Trial,
+    state: RunState,
+    tries: Mapping[str, Tries],
+    question: bool,
+    synthetic: bool,
+    cluster: str | None,
+) -> Row:
     final = state.final(trial.id)
     own = tries.get(trial.id, Tries())
     if final is None:
-        return Row(trial, GradeState.UNGRADED.value, Reason.NOT_RUN.id, None, False, own, question, synthetic)
-    return Row(trial, final.grade, final.reason, final.reward, True, own, question, synthetic)
+        return Row(trial, GradeState.UNGRADED.value, Reason.NOT_RUN.id, None, False, own, question, synthetic, cluster)
+    return Row(trial, final.grade, final.reason, final.reward, True, own, question, synthetic, cluster)
 
 
 def _planned(trial: Trial) -> PlannedTrial:

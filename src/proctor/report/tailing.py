@@ -16,11 +16,11 @@ from proctor.evidence.runfolder import RunFolder
 from proctor.report.text import safe, safe_output
 
 # what an attempt's programs print, in the order in which they run
-_ORACLE, _OUT, _ERR = "agent/oracle.txt", "agent/stdout.txt", "agent/stderr.txt"
+_ORACLE, _LOOP, _OUT, _ERR = "agent/oracle.txt", "agent/toolloop.txt", "agent/stdout.txt", "agent/stderr.txt"
 VERIFIER_OUTPUT = "verifier/test-stdout.txt"
-OUTPUTS = (_ORACLE, _OUT, _ERR, VERIFIER_OUTPUT)
+OUTPUTS = (_ORACLE, _LOOP, _OUT, _ERR, VERIFIER_OUTPUT)
 # an agent's, the most telling first
-AGENT_OUTPUTS = (_ERR, _OUT, _ORACLE)
+AGENT_OUTPUTS = (_ERR, _OUT, _ORACLE, _LOOP)
 _CHUNK = 1 << 20
 _TAIL_BYTES = 8192
 _LINE_SHOWN = 120

@@ -41,7 +41,9 @@ def fold_own(run: RunFolder, plan: Plan, entries: int) -> RunState:
 
 
 def _cells(plan: Plan) -> dict[str, Cell]:
-    return {trial.id: Cell(trial.model, trial.arm) for trial in plan.trials()}
+    shared: dict[Cell, Cell] = {}
+    cells = ((trial.id, Cell(trial.model, trial.arm)) for trial in plan.trials())
+    return {name: shared.setdefault(cell, cell) for name, cell in cells}
 
 
 def derived_files(design: Design, drawn: Plan, state: RunState) -> dict[str, bytes]:

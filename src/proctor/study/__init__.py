@@ -1,9 +1,9 @@
 """study: what a user writes, checked and frozen: the schema of study.toml, arms, design, order, plan."""
 
+from proctor.study.changes import Change, diff_designs
 from proctor.study.design import (
     AgentDesign,
     ArmDesign,
-    Change,
     Design,
     FolderDigest,
     FrozenTask,
@@ -12,7 +12,6 @@ from proctor.study.design import (
     SandboxDesign,
     Selection,
     SkillDesign,
-    diff_designs,
 )
 from proctor.study.freeze import Parts, freeze
 from proctor.study.load import LoadedStudy, load_study, read_study, single_task_study

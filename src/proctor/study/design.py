@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ MAX_DESIGN_BYTES = 256 * 2**20
 _ABSENT_IF_UNUSED = {"absent_if_unused": True}
 # an empty list says something: none of them
 _ABSENT_IF_NONE = {"absent_if_none": True}
+_TASKS = "\0tasks"
 
 
 @dataclass(frozen=True)
@@ -230,12 +232,16 @@ class ArmDesign:
 
 @dataclass(frozen=True, slots=True)
 class FrozenTask:
-    """One task: its name, the digest of its folder or row, its format and where the study finds it."""
+    """One task: its name, the digest of its folder or row, its format and where the study finds it.
+
+    `cluster` is what question rows that belong together share.
+    """
 
     name: str
     sha256: str
     format: str
     path: str
+    cluster: str | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
 
 
 @dataclass(frozen=True)
@@ -296,9 +302,12 @@ class Design:
 
     def to_bytes(self) -> bytes:
         """The bytes of `design.json`."""
-        return encode(self.to_json())
+        # tasks one by one: 100,000 of them as JSON values at once would be most of what a run takes of memory
+        head = encode({**_plain(replace(self, tasks=())), "tasks": _TASKS})
+        tasks = b",".join(encode(_plain(task)) for task in self.tasks)
+        return head.replace(encode(_TASKS), b"[" + tasks + b"]", 1)
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """The design's identity: SHA-256 of `design.json`, hex."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
@@ -354,19 +363,7 @@ class Design:
         Raises:
             Refusal: `format_unknown` for another format, `evidence_damaged` for anything that is no design.
         """
-        if isinstance(value, dict) and value.get("format", FORMAT) != FORMAT:
-            raise Refusal(
-                Reason.FORMAT_UNKNOWN,
-                "the design is in a format that this version does not know",
-                path=path,
-                observed=repr(value["format"])[:40],
-                required=FORMAT,
-            )
-        try:
-            design = _ADAPTER.validate_python(value)
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            raise _damaged(f"`{'.'.join(map(str, first['loc']))}`: {first['msg']}", path) from error
+        design = _design(value, path)
         if encode(value) != design.to_bytes():
             raise _damaged("it holds other fields, or fields of another type, than a design", path)
         return design
@@ -384,10 +381,26 @@ def read_design(file: Path) -> Design:
     except OSError as error:
         message = f"the design cannot be read: {error.strerror or error}"
         raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path=file.name) from error
-    design = Design.from_json(loads(data, max_bytes=MAX_DESIGN_BYTES, path=file.name), path=file.name)
+    design = _design(loads(data, max_bytes=MAX_DESIGN_BYTES, path=file.name), file.name)
     if hashlib.sha256(data).hexdigest() != design.sha256:
-        raise _damaged("it is not in its canonical form", file.name)
+        raise _damaged("it is not in its canonical form, or holds what no design does", file.name)
     return design
+
+
+def _design(value: object, path: str | None) -> Design:
+    if isinstance(value, dict) and value.get("format", FORMAT) != FORMAT:
+        raise Refusal(
+            Reason.FORMAT_UNKNOWN,
+            "the design is in a format that this version does not know",
+            path=path,
+            observed=repr(value["format"])[:40],
+            required=FORMAT,
+        )
+    try:
+        return _ADAPTER.validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise _damaged(f"`{'.'.join(map(str, first['loc']))}`: {first['msg']}", path) from error
 
 
 def _damaged(what: str, path: str | None) -> Refusal:
@@ -412,51 +425,3 @@ def _is_said(held: Any, metadata: Mapping[str, Any]) -> bool:
 
 
 _ADAPTER = TypeAdapter(Design)
-
-
-@dataclass(frozen=True)
-class Change:
-    """One field that differs; `(absent)` stands for a field that is not there."""
-
-    field: str
-    was: Any
-    now: Any
-
-
-_ABSENT = "(absent)"
-
-
-def diff_designs(was: Design, now: Design) -> list[Change]:
-    """Every field that differs, dotted, entries of named lists by their name; empty iff the digests are equal."""
-    return _differences(was.to_json(), now.to_json(), "")
-
-
-def _differences(was: Any, now: Any, path: str) -> list[Change]:
-    if isinstance(was, dict) and isinstance(now, dict):
-        keys = [*was, *(key for key in now if key not in was)]
-        return [
-            change
-            for key in keys
-            for change in _differences(
-                was.get(key, _ABSENT), now.get(key, _ABSENT), f"{path}.{key}" if path else str(key)
-            )
-        ]
-    named_was, named_now = _named(was), _named(now)
-    if named_was is not None and named_now is not None:
-        common_was = [name for name in named_was if name in named_now]
-        common_now = [name for name in named_now if name in named_was]
-        moved = [] if common_was == common_now else [Change(f"{path} (order)", common_was, common_now)]
-        return moved + [
-            change
-            for name in [*named_was, *(name for name in named_now if name not in named_was)]
-            for change in _differences(named_was.get(name, _ABSENT), named_now.get(name, _ABSENT), f"{path}[{name}]")
-        ]
-    return [] if encode(was) == encode(now) else [Change(path, was, now)]
-
-
-def _named(value: Any) -> dict[str, Any] | None:
-    """A list of objects by what names each (`name`, `id` or `path`), or None."""
-    if not isinstance(value, list) or not value or not all(isinstance(each, dict) for each in value):
-        return None
-    key = next((key for key in ("name", "id", "path") if all(key in each for each in value)), None)
-    return None if key is None else {str(each[key]): each for each in value}

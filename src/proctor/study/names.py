@@ -60,6 +60,14 @@ def _hypothesis(hypothesis: Hypothesis, file: StudyFile, within: tuple[str | int
     for place, name in enumerate(hypothesis.compare):
         if name not in arms:
             yield unknown_name("arm of that stage", name, arms, dotted((*within, "compare", place)))
+    if stage is not None and stage.epochs > 1 and hypothesis.test == "mcnemar":
+        yield Refusal(
+            Reason.INVALID_VALUE,
+            "the test `mcnemar` compares one trial of each task in each arm, and the stage tries each more often",
+            path=dotted((*within, "test")),
+            observed={"epochs": stage.epochs},
+            required="epochs = 1, or the test sign-flip",
+        )
     binary = hypothesis.endpoint == "solved" or hypothesis.endpoint.startswith("test:")
     if hypothesis.test == "mcnemar" and not binary:
         yield Refusal(

@@ -71,6 +71,7 @@ class QuestionSet:
         self._ids: list[str] = []
         self._starts = array("Q")
         self._digests = bytearray()
+        self._clusters: dict[str, str] = {}
 
     @property
     def ids(self) -> list[str]:
@@ -87,6 +88,10 @@ class QuestionSet:
         """The row's digest, hex. Raises KeyError."""
         at = self._at(name) * _DIGEST_BYTES
         return self._digests[at : at + _DIGEST_BYTES].hex()
+
+    def cluster(self, name: str) -> str | None:
+        """What the row shares with those that it belongs together with; None where it stands alone."""
+        return self._clusters.get(name)
 
     def row(self, name: str) -> Question:
         """The row of that id.
@@ -132,6 +137,8 @@ class QuestionSet:
                 found.append(refusal)
             else:
                 lines[question.id] = number
+                if question.cluster is not None:
+                    self._clusters[question.id] = question.cluster
                 starts.append(start)
                 digests += digest
                 self.tools.update(question.tools or ())
