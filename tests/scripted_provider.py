@@ -49,6 +49,7 @@ class ScriptedProvider:
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
+        self.was_asked = threading.Event()
         self.url = ""
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
@@ -87,6 +88,7 @@ class ScriptedProvider:
         way = request.match_info["way"]
         asked = Asked(request, way, json.loads(await request.read()), len(self.of(way)))
         self.asked.append(asked)
+        self.was_asked.set()
         return await WAYS.get(way, _well)(asked)
 
 

@@ -114,10 +114,13 @@ class RowAttempt:
                 model=model,
                 target=target_text(job.question) if job.agent.needs_solution else None,
             )
+            limit = asyncio.timeout(deadline)
             try:
-                async with asyncio.timeout(deadline):
+                async with limit:
                     return await agent.answer(turn)
             except TimeoutError:
+                if not limit.expired():
+                    raise
                 return Answered(None, Reason.AGENT_TIMEOUT)
             except Refusal as refusal:
                 if refusal.reason is not Reason.CONTEXT_EXCEEDED:
