@@ -303,9 +303,12 @@ class Design:
     def to_bytes(self) -> bytes:
         """The bytes of `design.json`."""
         # tasks one by one: 100,000 of them as JSON values at once would be most of what a run takes of memory
-        head = encode({**_plain(replace(self, tasks=())), "tasks": _TASKS})
-        tasks = b",".join(encode(_plain(task)) for task in self.tasks)
-        return head.replace(encode(_TASKS), b"[" + tasks + b"]", 1)
+        whole = encode({**_plain(replace(self, tasks=())), "tasks": _TASKS})
+        before, _, after = whole.partition(encode(_TASKS))
+        written = bytearray(before + b"[")
+        for number, task in enumerate(self.tasks):
+            written += b"," + encode(_plain(task)) if number else encode(_plain(task))
+        return bytes(written + b"]" + after)
 
     @cached_property
     def sha256(self) -> str:
