@@ -82,11 +82,13 @@ def test_a_reserve_is_free_again_at_the_end_of_its_block() -> None:
 
 
 def test_what_was_charged_is_never_free_again() -> None:
-    ceiling = admitted(Ceiling(limits(DOLLAR, m=(DOLLAR, DOLLAR))))
+    ceiling = admitted(Ceiling(limits(DOLLAR, m=(DOLLAR, DOLLAR), n=(DOLLAR, PICO))))
     ceiling.hold("a/0", 0, PICO)
     ceiling.settle("a/0", PICO)
+    ceiling.end_block(0)
     denial = ceiling.admit_block(1, "m")
-    assert denial is not None and denial.final and denial.scope is Scope.CAP
+    assert denial is not None and denial.final and denial.scope is Scope.MODEL_CAP
+    assert ceiling.admit_block(2, "n") is None, "what fits below the stage's cap is admitted"
 
 
 def test_a_no_for_good_stays_one_whatever_would_fit() -> None:

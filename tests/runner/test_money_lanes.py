@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from proctor.core.money import Usd
 from proctor.core.reasons import Reason
 from proctor.evidence.kinds import Kind
 from proctor.evidence.runfolder import RunFolder
+from proctor.gateway import practice
 from proctor.report.reading import read_run
 from proctor.runner.session import Finished
 
@@ -67,13 +70,22 @@ def test_a_cap_admits_no_block_more_and_the_run_stops(place: Place) -> None:
     assert (finished.exit, finished.reason) == (Exit.STOPPED, Reason.CAP_REACHED)
     body = run_ended(run)
     assert (body["exit_status"], body["reason"], body["complete"]) == (4, "cap_reached", False)
-    assert told(run) == [("cap", None)]
+    assert told(run) == [("model_cap", "luna")], "its share is the whole cap: both are reached"
     assert len(bodies(run, Kind.BLOCK_ADMITTED)) == len(bodies(run, Kind.BLOCK_ENDED)) == 6
     counted = grades(run)
     assert counted["ungraded", "not_run"] == 8
     assert counted.total() == 20
     assert check_money(run).total == Usd.parse("12")
     assert bodies(run, Kind.RUN_DRAINING) == [{"cause": "cap_reached"}]
+
+
+def test_a_cap_of_the_stage_stops_every_model(place: Place) -> None:
+    # spent before: the two may come to 12 of the 20 that their own caps leave them
+    money = Plan({"luna": "10", "sol": "10"}, allocation="20", cap="20", before="8", margin="900")
+    models = {"luna": dear("luna", "luna"), "sol": dear("sol", "sol")}
+    finished, run = ran(place, study(place, money, models=models, rows=8))
+    assert (finished.exit, finished.reason, told(run)) == (Exit.STOPPED, Reason.CAP_REACHED, [("cap", None)])
+    assert check_money(run).total == Usd.parse("12")
 
 
 def test_a_cap_that_is_reached_to_the_picodollar_is_no_cap_passed(place: Place) -> None:
@@ -185,3 +197,60 @@ def test_jobs_bound_what_runs_at_once(place: Place) -> None:
         flying += (entry.kind is Kind.ATTEMPT_ADMITTED) - (entry.kind is Kind.ATTEMPT_ENDED)
         most = max(most, flying)
     assert most == 3
+
+
+# a reserve of 12 below a cap of 32, of which 20 are spent in the end: two blocks at once, and all of them in turn
+NARROW = Plan({"luna": "20"}, allocation="32", margin="900", factor=6)
+
+
+def test_lanes_wait_for_room_that_open_blocks_give_back(place: Place) -> None:
+    finished, run = ran(place, study(place, NARROW, stage="lanes = 8\n"))
+    assert (finished.exit, told(run)) == (Exit.DONE, [])
+    opened = most = 0
+    for entry in entries(run):
+        opened += (entry.kind is Kind.BLOCK_ADMITTED) - (entry.kind is Kind.BLOCK_ENDED)
+        most = max(most, opened)
+    assert most == 2
+    assert check_money(run).total == Usd.parse("20")
+
+
+def test_a_signal_ends_lanes_that_wait_for_room(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    answered: list[bytes] = []
+    respond = practice.respond
+
+    def interrupted(body: bytes) -> tuple[int, dict[str, Any]]:
+        answered.append(body)
+        if len(answered) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return respond(body)
+
+    monkeypatch.setattr(practice, "respond", interrupted)
+    finished, run = ran(place, study(place, NARROW, stage="lanes = 8\n"))
+    assert finished.exit is Exit.INTERRUPTED
+    assert 3 <= len(answered) <= 4, "what was in flight ends, and nothing starts"
+    monkeypatch.undo()
+    finished = Place(place.folder, monkeypatch).resume(run)
+    check_run(run)
+    assert (finished.exit, finished.totals and finished.totals["finals"]) == (Exit.DONE, 20)
+    assert check_money(run).total == Usd.parse("20")
+
+
+FREE = dear("free", "free").replace('output = "1"', 'output = "0"')
+
+
+def test_what_is_free_needs_no_budget(place: Place) -> None:
+    there = write_study(place.folder / "study", rows=sums(ROWS), models={"free": FREE}, arms=ARMS)
+    finished, run = ran(place, there)
+    assert finished.exit is Exit.DONE
+    assert {body["reserve"] for body in bodies(run, Kind.BLOCK_ADMITTED)} == {None}
+    assert {body["charged"] for body in bodies(run, Kind.EXCHANGE_ENDED)} == {str(Usd(0))}
+
+
+def test_what_is_free_goes_on_where_another_model_runs_out(place: Place) -> None:
+    money = Plan({"luna": "20", "free": "0"}, allocation="12", margin="200")
+    finished, run = ran(place, study(place, money, models={"luna": dear("luna", "luna"), "free": FREE}))
+    assert (finished.exit, finished.reason) == (Exit.STOPPED, Reason.CAP_REACHED)
+    assert {scope for scope, _ in told(run)} <= {"cap", "model_cap"}
+    assert check_money(run).total == Usd.parse("12")
+    done = Counter(row.trial.model for row in read_run(RunFolder(run)).rows if row.reason != "not_run")
+    assert (done["luna"], done["free"]) == (12, 20)

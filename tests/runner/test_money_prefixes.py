@@ -11,9 +11,9 @@ from launching import Place, check_run
 from fake_worlds import bodies, entries
 from money_runs import Plan, check_money, dear, sums, write_study
 from proctor.core.exits import Exit
-from proctor.core.money import Usd
 from proctor.evidence.fold import RunState
 from proctor.evidence.kinds import Kind
+from proctor.gateway import failures
 
 # a block is two exchanges of a dollar each, for each of which 100 are held: what is lost in flight costs as much
 STORIES = {
@@ -21,6 +21,11 @@ STORIES = {
     "cap": (Plan({"luna": "4"}, allocation="2", margin="400"), "luna", Exit.STOPPED),
     "ceiling": (Plan({"luna": "4"}, allocation="4", margin="96.5"), "luna", Exit.STOPPED),
     "overrun": (Plan({"luna": "4"}, allocation="4", margin="9000000"), "practice-overrun", Exit.STOPPED),
+    "a provider that is down": (
+        Plan({"luna": "4"}, allocation="204", margin="400"),
+        "practice-down",
+        Exit.DOES_NOT_HOLD,
+    ),
     "overrun past the ceiling": (Plan({"luna": "4"}, allocation="4", margin="400"), "practice-overrun", Exit.STOPPED),
 }
 
@@ -29,13 +34,14 @@ STORIES = {
 def test_any_prefix_is_gone_on_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, story: str) -> None:
     money, name, exit_status = STORIES[story]
     place, whole = Place(tmp_path, monkeypatch), tmp_path / "whole"
+    monkeypatch.setattr(failures, "FIRST_WAIT_SEC", 0.0)
     study = write_study(
         tmp_path / "study",
-        rows=sums(2),
+        rows=sums(1 if name == "practice-down" else 2),
         models={"luna": dear("luna", name)},
         money=money,
         arms='[arms.plain]\n[arms.skilled]\nskills = "skills"\n',
-        stage="lanes = 1\n",
+        stage="lanes = 1\nreplacements = 1\n",
     )
     (finished,) = place.launch(study=study, out=whole)
     assert finished.exit is exit_status
@@ -51,9 +57,11 @@ def test_any_prefix_is_gone_on_from(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         counted = check_money(run)
         assert counted.outcomes.get("unknown", 0) == bool(held)
         assert counted.total.pico >= spent
-        if story == "done":
-            assert (finished.exit, finished.totals) == (Exit.DONE, place_totals(whole))
-            assert counted.total == Usd.parse("4") + counted.superseded
+        if exit_status is not Exit.STOPPED:
+            assert (finished.exit, finished.totals) == (exit_status, place_totals(whole))
+            assert counted.total == check_money(whole).total + counted.superseded
+            replaced = [body for body in bodies(run, Kind.ATTEMPT_ADMITTED) if body["replaces"]]
+            assert len(replaced) == (2 if name == "practice-down" else 0)
         else:
             # what was charged when the process died may end it sooner, and for another reason of the kind
             assert finished.exit is Exit.STOPPED, size

@@ -44,8 +44,8 @@ class Died(Exception):
     """The process is gone."""
 
 
-def _design(margin: str, allocation: int) -> Design:
-    """Three rows for two models, whose exchanges cost up to a cent each; `allocation` in cents."""
+def _design(margin: str, allocation: int, before: int) -> Design:
+    """Three rows for two models, whose exchanges cost up to a cent each; `allocation` and spent before in cents."""
     each = Usd(allocation * 10**10 // len(MODELS))
     shares = tuple(
         ModelMoney(name, str(each), str(each), str(Usd(each.pico // len(TASKS))), len(TASKS)) for name in MODELS
@@ -57,7 +57,7 @@ def _design(margin: str, allocation: int) -> Design:
         frozen,
         tasks=tuple(replace(task, format="question", path="units.jsonl") for task in frozen.tasks),
         questions=QuestionsDesign("units.jsonl", "0" * 64, "exact", 10),
-        budget=BudgetDesign(str(ZERO), total, total, margin, *quanta, 1, shares),
+        budget=BudgetDesign(str(Usd(before * 10**10)), total, total, margin, *quanta, 1, shares),
     )
 
 
@@ -207,7 +207,7 @@ async def _open(path: Path, frozen: Design) -> tuple[RunFolder, Journal]:
 
 async def _run(path: Path, seed: int) -> None:
     rng = random.Random(seed)
-    frozen = _design(rng.choice(["0.000000000000", "0.010000000000"]), rng.choice([6, 12, 30]))
+    frozen = _design(rng.choice(["0.000000000000", "0.010000000000"]), rng.choice([6, 12, 30]), rng.choice([0, 5]))
     drawn = plan(frozen)
     lives = rng.randrange(3)
     while True:

@@ -242,15 +242,18 @@ class Ceiling:
         return stopped or self._full(model, reserve)
 
     def _full(self, model: str | None, reserve: int) -> Denial | None:
-        """The rule that has no room for a reserve; of two, one that no end of a block can change comes first."""
+        """The rule that has no room for a reserve; of two, one that no end of a block can change comes first.
+
+        The model's own cap is looked at before the stage's: others may still fit below that.
+        """
         found = []
-        if self._spent + self._open + reserve > self._cap:
-            found.append(self._no(Scope.CAP, reserve, self._spent + reserve > self._cap))
         if model is not None and self._priced:
             cap, settled = self._limits_of(model).cap, self._settled[model]
             if settled + self._open_of[model] + reserve > cap.pico:
                 spent, final = Usd(settled + self._open_of[model]), settled + reserve > cap.pico
                 found.append(Denial(Scope.MODEL_CAP, spent, Usd(reserve), cap, model, final))
+        if self._spent + self._open + reserve > self._cap:
+            found.append(self._no(Scope.CAP, reserve, self._spent + reserve > self._cap))
         return next((denial for denial in found if denial.final), found[0] if found else None)
 
     def _remember(self, denial: Denial) -> None:
