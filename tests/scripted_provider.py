@@ -235,6 +235,7 @@ async def _recovers(asked: Asked) -> web.StreamResponse:
 
 WAYS: dict[str, Way] = {
     "limited": _says(429, "rate_limit_error", retry_after="0"),
+    "limited-for-long": _says(429, "rate_limit_error", retry_after="50"),
     "broken": _says(500, "server_error"),
     "said-200": _says(200, "server_error"),
     "rejects": _says(400, "invalid_request_error"),

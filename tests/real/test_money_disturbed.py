@@ -164,5 +164,28 @@ def test_what_was_asked_before_a_death_is_on_the_record(proctor: Proctor, provid
         assert settled[request] <= times <= settled[request] + unknown[request]
 
 
+@pytest.mark.parametrize(
+    ("signals", "status"), [((signal.SIGTERM,), 143), ((signal.SIGINT, signal.SIGINT), 130)], ids=["SIGTERM", "Ctrl-C"]
+)
+def test_an_abort_while_a_limited_provider_is_waited_for(
+    proctor: Proctor, provider: ScriptedProvider, signals: tuple[signal.Signals, ...], status: int
+) -> None:
+    """Nothing is held while it is waited for, so nothing is charged; and nobody waits the minute that was asked for."""
+    proctor.env[VARIABLE] = KEY
+    models = {"mine": model("mine", f"{provider.url}/limited-for-long")}
+    study, run = study_of(proctor, models, rows=4, stage="lanes = 2\n"), proctor.home / "run"
+    with proctor.start("run", study, "--out", run, *QUIET) as process:
+        until("two wait", lambda: process.poll() is not None or has_entry(run, Kind.EXCHANGE_ENDED, 2)())
+        for number in signals:
+            process.send_signal(number)
+            until("it is heard", lambda: process.poll() is not None or has_entry(run, Kind.RUN_DRAINING)())
+        said = process.communicate(timeout=30)[0]
+    assert (process.returncode, ended(run)["exit_status"]) == (status, status), said
+    proctor.check(run)
+    counted = check_money(run)
+    assert (counted.total, counted.outcomes) == (Usd(0), {"released": 2})
+    assert {body["outcome"] for body in bodies(run, Kind.ATTEMPT_ENDED)} == {"interrupted"}
+
+
 def _asked(provider: ScriptedProvider) -> int:
     return len(provider.asked)

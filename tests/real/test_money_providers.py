@@ -144,6 +144,9 @@ def test_every_failure_is_typed_and_settled_and_the_others_go_on(
     assert len(finals(run)) == len(FAILURES)
     retried = [body["retries"] for body in bodies(run, Kind.EXCHANGE_ADMITTED) if body["retries"]]
     assert len(retried) == sum(len(wanted.outcomes) - 1 for wanted in FAILURES.values())
+    for words in (["results", run], ["show", run], ["logs", run], ["report", run], ["status", run]):
+        code, told = proctor(*words)
+        assert (code, "Traceback" in told) == (0, False), told
 
 
 @pytest.mark.parametrize(
