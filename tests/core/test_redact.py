@@ -148,7 +148,13 @@ PIECES = st.sampled_from([*KEYS.values(), *WORDS, *ODD])
 TEXTS = st.lists(st.one_of(PIECES, st.text(max_size=8)), max_size=12).map("".join)
 JSON_TEXTS = TEXTS.map(lambda text: text.encode("utf-8", "replace").decode())
 DOCUMENTS = st.recursive(
-    st.one_of(JSON_TEXTS, st.integers(-(2**63), 2**63), st.booleans(), st.none(), st.floats(allow_nan=False, allow_infinity=False)),
+    st.one_of(
+        JSON_TEXTS,
+        st.integers(-(2**63), 2**63),
+        st.booleans(),
+        st.none(),
+        st.floats(allow_nan=False, allow_infinity=False),
+    ),
     lambda inner: st.one_of(
         st.lists(inner, max_size=4),
         st.dictionaries(st.one_of(JSON_TEXTS, st.just("A_KEY"), st.just("authorization")), inner, max_size=4),
@@ -214,3 +220,21 @@ def test_megabytes_of_malice_come_to_an_end(name: str) -> None:
     start, again, megabytes = HOSTILE[name]
     data = (start + again * (megabytes * MEGABYTE // len(again))).encode()
     assert len(Redactor([SECRET]).bytes(data)) <= len(data) + 20
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        (b'{"text": "use planted/secret+0123456789 now"}', b'{"text": "use [redacted:secret] now"}'),
+        (b'{"a": "planted\\/secret+0123456789", "n": 12}', b'{"a": "[redacted:secret]", "n": 12}'),
+        (b'{"a": "\\u0070lanted/secret+0123456789"}', b'{"a": "[redacted:secret]"}'),
+        (b"no json: planted%2Fsecret%2B0123456789", b"no json: [redacted:secret]"),
+        (b'{"a": "ollama is a word, sk-0123456789012345678901234567 a sample"}', None),
+        (b"Authorization: Bearer 0123456789abcdef0123", None),
+    ],
+)
+def test_what_an_agent_hears_loses_the_keys_in_use_and_nothing_else(said: bytes, left: bytes | None) -> None:
+    redactor = Redactor(["planted/secret+0123456789", "ollama"])
+    assert redactor.certain(said) == (said if left is None else left)
+    assert redactor.certain(redactor.certain(said)) == redactor.certain(said)
+    assert Redactor().certain(said) == said

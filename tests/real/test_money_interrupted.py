@@ -25,6 +25,8 @@ from real_runs import (
 from money_runs import Plan, check_money, sums, write_study
 from proctor.core.money import Usd
 from proctor.evidence.kinds import Kind
+from proctor_verify.report import Status
+from proctor_verify.verification import verify
 
 __all__ = ["proctor"]
 pytestmark = pytest.mark.real
@@ -57,7 +59,12 @@ class Disturbed:
             with self.proctor.start(*words, "--waive", "git_dirty", "--quiet") as process:
                 self._stop(process, way)
             assert not is_live(self.run)
-            if way is not signal.SIGKILL:
+            if way is signal.SIGKILL:
+                # nothing is wrong with what there is but that its end is missing
+                report = verify(self.run, self.proctor.key)
+                wrong = [result.check for result in report.results if result.status is Status.FAIL]
+                assert (report.unreadable, wrong) == (None, ["run.ended"])
+            else:
                 self.proctor.check(self.run)
                 check_money(self.run)
                 assert (ended(self.run)["exit_status"], ended(self.run)["complete"]) == (STATUS[way], False)

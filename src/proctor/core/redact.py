@@ -100,7 +100,7 @@ class Redactor:
         return (self._json(text) if _is_json(data) else self._plain(text)).encode("utf-8", "surrogateescape")
 
     def certain(self, data: Raw) -> Raw:
-        """The bytes without known values of 16 characters and more, and nothing else taken out: for who acts on them."""
+        """The bytes without known values of 16 characters and more, and nothing else taken out: for agents."""
         hidden = bool(self._certain) and b"\\u00" in data and _HIDDEN.search(data) is not None
         if not hidden and not any(form in data for form in self._certain_bytes):
             return data
