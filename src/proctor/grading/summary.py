@@ -1,6 +1,6 @@
 """grade_summary.json: a run's grades counted, for each model and arm and for all; recomputable from the journal.
 
-Input is the list of planned trials and at most one final for each. A planned trial without a final counts as
+Input is every planned trial with its final, if it has one. A planned trial without a final counts as
 ungraded with the reason `not_run`. Every denominator comes from the planned list.
 
 The document is `{"format": 1, "all": G, "groups": [{"model", "arm", ...G}, ...]}`. There is one group for each pair
@@ -24,8 +24,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -36,16 +36,6 @@ from proctor.grading.rewards import Number
 
 FORMAT = 1
 _PLACES = 6
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedTrial:
-    """A trial that the design asks for; epochs count from 1."""
-
-    task: str
-    model: str | None
-    arm: str
-    epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,27 +50,24 @@ class Final:
 _NOT_RUN = Final(GradeState.UNGRADED, Reason.NOT_RUN.id)
 
 
-def summarize(planned: Sequence[PlannedTrial], finals: Mapping[PlannedTrial, Final]) -> dict[str, Any]:
+def summarize(trials: Iterable[tuple[str | None, str, Final | None]]) -> dict[str, Any]:
     """The content of grade_summary.json; the module says what each field is.
 
+    Args:
+        trials: model, arm and final of every planned trial, once each; None where it has no final.
+
     Raises:
-        Refusal: `evidence_damaged` where a trial is planned twice, a final belongs to no planned trial, or an
-            ungraded final has no reason.
+        Refusal: `evidence_damaged` where an ungraded final has no reason.
     """
-    trials = set(planned)
-    if len(trials) != len(planned):
-        raise Refusal(Reason.EVIDENCE_DAMAGED, "a trial is planned twice")
-    for trial, final in finals.items():
-        if trial not in trials:
-            raise Refusal(Reason.EVIDENCE_DAMAGED, "a final belongs to no planned trial", observed=asdict(trial))
-        if final.state is GradeState.UNGRADED and final.reason is None:
-            raise Refusal(Reason.EVIDENCE_DAMAGED, "an ungraded final has no reason", observed=asdict(trial))
-    groups: dict[tuple[str | None, str], list[Final]] = {}
-    for trial in planned:
-        groups.setdefault((trial.model, trial.arm), []).append(finals.get(trial, _NOT_RUN))
+    # runs of 100,000 trials end in a few ways
+    groups: dict[tuple[str | None, str], Counter[Final]] = {}
+    for model, arm, final in trials:
+        if final is not None and final.state is GradeState.UNGRADED and final.reason is None:
+            raise Refusal(Reason.EVIDENCE_DAMAGED, "an ungraded final has no reason", observed=[model, arm])
+        groups.setdefault((model, arm), Counter())[final or _NOT_RUN] += 1
     return {
         "format": FORMAT,
-        "all": _group(final for group in groups.values() for final in group),
+        "all": _group(sum(groups.values(), Counter[Final]())),
         "groups": [
             {"model": model, "arm": arm, **_group(groups[model, arm])}
             for model, arm in sorted(groups, key=lambda key: (key[0] is not None, key[0] or "", key[1]))
@@ -88,12 +75,15 @@ def summarize(planned: Sequence[PlannedTrial], finals: Mapping[PlannedTrial, Fin
     }
 
 
-def _group(finals: Iterable[Final]) -> dict[str, Any]:
-    finals = list(finals)
-    planned = len(finals)
-    states = Counter(final.state for final in finals)
+def _group(finals: Counter[Final]) -> dict[str, Any]:
+    planned = finals.total()
+    states: Counter[GradeState] = Counter()
+    reasons: Counter[str | None] = Counter()
+    for final, count in finals.items():
+        states[final.state] += count
+        if final.state is GradeState.UNGRADED:
+            reasons[final.reason] += count
     passed, failed, unknown = (states[state] for state in (GradeState.PASS, GradeState.FAIL, GradeState.UNGRADED))
-    reasons = Counter(final.reason for final in finals if final.state is GradeState.UNGRADED)
     return {
         "planned": planned,
         "pass": passed,
@@ -103,7 +93,7 @@ def _group(finals: Iterable[Final]) -> dict[str, Any]:
         "headline": _rate(passed, planned),
         "graded_only": {**_rate(passed, passed + failed), "comparable": passed + failed == planned},
         "bounds": {"low": _rate(passed, planned), "high": _rate(passed + unknown, planned)},
-        "mean_reward": _mean(finals),
+        "mean_reward": _mean(finals, planned),
     }
 
 
@@ -111,23 +101,23 @@ def _rate(num: int, den: int) -> dict[str, Any]:
     return {"num": num, "den": den, "decimal": _decimal(Fraction(num, den)) if den else None}
 
 
-def _mean(finals: Sequence[Final]) -> dict[str, Any]:
+def _mean(finals: Counter[Final], planned: int) -> dict[str, Any]:
     # A double's shortest text is what the journal holds; the double itself is a fraction that nobody wrote.
     rewards = [
-        Fraction(repr(final.reward))
-        for final in finals
+        (Fraction(repr(final.reward)), count)
+        for final, count in finals.items()
         if final.state is not GradeState.UNGRADED and final.reward is not None
     ]
-    comparable = len(rewards) == len(finals)
+    trials = sum(count for _, count in rewards)
     if not rewards:
-        return {"trials": 0, "num": None, "den": None, "decimal": None, "comparable": comparable}
-    mean = sum(rewards, Fraction(0)) / len(rewards)
+        return {"trials": 0, "num": None, "den": None, "decimal": None, "comparable": trials == planned}
+    mean = sum((reward * count for reward, count in rewards), Fraction(0)) / trials
     return {
-        "trials": len(rewards),
+        "trials": trials,
         "num": str(mean.numerator),
         "den": str(mean.denominator),
         "decimal": _decimal(mean),
-        "comparable": comparable,
+        "comparable": trials == planned,
     }
 
 

@@ -18,7 +18,7 @@ from proctor.evidence.kinds import FORMAT, Kind
 from proctor.evidence.reader import read_entries
 from proctor.evidence.runfolder import RunFolder
 from proctor.grading.grade import GradeState
-from proctor.grading.summary import Final, PlannedTrial, summarize
+from proctor.grading.summary import Final, summarize
 from proctor.report.shapes import check_shape
 from proctor.report.spending import Spent
 from proctor.study import Design, Plan, Trial, plan
@@ -131,12 +131,14 @@ class Reading:
 
     def grades(self) -> dict[str, Any]:
         """What `grade_summary.json` holds, made anew."""
-        planned, finals = [], {}
-        for row in self.rows:
-            planned.append(_planned(row.trial))
-            if row.final:
-                finals[planned[-1]] = Final(GradeState(row.grade), row.reason, row.reward)
-        return summarize(planned, finals)
+        return summarize(
+            (
+                row.trial.model,
+                row.trial.arm,
+                Final(GradeState(row.grade), row.reason, row.reward) if row.final else None,
+            )
+            for row in self.rows
+        )
 
 
 def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], None] | None = None) -> Reading:
@@ -256,7 +258,3 @@ def _row(
     if final is None:
         return Row(trial, GradeState.UNGRADED.value, Reason.NOT_RUN.id, None, False, own, question, synthetic, cluster)
     return Row(trial, final.grade, final.reason, final.reward, True, own, question, synthetic, cluster)
-
-
-def _planned(trial: Trial) -> PlannedTrial:
-    return PlannedTrial(trial.task, trial.model, trial.arm, trial.epoch)

@@ -21,7 +21,7 @@ from proctor.evidence.fold import Cell, CellCounts, RunState
 from proctor.evidence.reader import read_entries, read_own
 from proctor.evidence.runfolder import FileRef, RunFolder
 from proctor.grading.grade import GradeState
-from proctor.grading.summary import Final, PlannedTrial, summarize
+from proctor.grading.summary import Final, summarize
 from proctor.study import Design, Plan
 
 FORMAT = 1
@@ -56,14 +56,12 @@ def derived_files(design: Design, drawn: Plan, state: RunState) -> dict[str, byt
 
 def grade_summary(drawn: Plan, state: RunState) -> dict[str, Any]:
     """The content of grade_summary.json."""
-    planned, finals = [], {}
-    for trial in drawn.trials():
-        each = PlannedTrial(trial.task, trial.model, trial.arm, trial.epoch)
-        planned.append(each)
-        final = state.final(trial.id)
-        if final is not None:
-            finals[each] = Final(GradeState(final.grade), final.reason, final.reward)
-    return summarize(planned, finals)
+    return summarize((trial.model, trial.arm, _final(state, trial.id)) for trial in drawn.trials())
+
+
+def _final(state: RunState, trial: str) -> Final | None:
+    final = state.final(trial)
+    return None if final is None else Final(GradeState(final.grade), final.reason, final.reward)
 
 
 def run_summary(design: Design, drawn: Plan, state: RunState) -> dict[str, Any]:
