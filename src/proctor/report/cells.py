@@ -74,7 +74,7 @@ def cells(reading: Reading) -> list[CellResult]:
 
 
 def _cell(model: str | None, arm: str, rows: Sequence[Row], epochs: int) -> CellResult:
-    tasks = list(_tasks(rows))
+    tasks = [repeated([row]) for row in rows] if epochs == 1 else list(_tasks(rows))
     passed, clusters = sum(task.passed for task in tasks), _clusters(rows)
     single = epochs == 1 and clusters is None
     if single:

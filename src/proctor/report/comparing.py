@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 from proctor.analysis.paired import Estimate, Repeated, difference_bounds, estimate, mean
@@ -271,7 +272,13 @@ class _Tables:
 def repeated(rows: Sequence[Row]) -> Repeated:
     """A task in one arm, counted."""
     grades = [row.grade for row in rows]
-    return Repeated(len(rows), grades.count(GradeState.PASS.value), grades.count(GradeState.UNGRADED.value))
+    return _counted(len(grades), grades.count(GradeState.PASS.value), grades.count(GradeState.UNGRADED.value))
+
+
+@cache
+def _counted(planned: int, passed: int, ungraded: int) -> Repeated:
+    # there are few, and 100,000 tasks may have them
+    return Repeated(planned, passed, ungraded)
 
 
 def _ends(one: Repeated, other: Repeated) -> tuple[Fraction, Fraction]:

@@ -158,7 +158,7 @@ def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], 
     cells = ((trial.id, Cell(trial.model, trial.arm)) for trial in trials)
     state = RunState({name: shared.setdefault(cell, cell) for name, cell in cells})
     questions = frozenset(task.name for task in design.tasks if task.format == QUESTION)
-    tries: dict[str, Tries] = {}
+    tries: dict[int, Tries] = {}
     wanted = {claim.endpoint.partition(":")[2] for claim in design.hypotheses if claim.endpoint.startswith("reward:")}
     for entry in read_entries(run.journal_path, validate=validate):
         kind = _known(entry)
@@ -208,14 +208,15 @@ def _known(entry: Entry) -> Kind:
 
 
 def _follow(
-    tries: dict[str, Tries], kind: Kind, body: Mapping[str, Any], wanted: Set[str], questions: Set[str]
+    tries: dict[int, Tries], kind: Kind, body: Mapping[str, Any], wanted: Set[str], questions: Set[str]
 ) -> None:
     if kind is Kind.ATTEMPT_ADMITTED:
         own_folder = trial_folder(body["task"], body["model"], body["arm"], body["epoch"])
         if body["folder"] != f"trials/{own_folder}/{body['number']}":
             raise ValueError(f"the folder is not that of the attempt: {body['folder']!r}")
-        before = tries.get(body["trial"], Tries())
-        tries[body["trial"]] = Tries(
+        trial = int(body["trial"], 16)
+        before = tries.get(trial, Tries())
+        tries[trial] = Tries(
             attempts=before.attempts + 1,
             superseded=before.superseded,
             replaced=before.replaced + (body["replaces"] is not None),
@@ -241,20 +242,20 @@ def _follow(
         own.duration_ns = sum(int(ns) for ns in timing.values()) if timing else None
 
 
-def _trial_of(body: Mapping[str, Any]) -> str:
-    return str(body["attempt"]).partition("/")[0]
+def _trial_of(body: Mapping[str, Any]) -> int:
+    return int(str(body["attempt"]).partition("/")[0], 16)
 
 
 def _row(
     trial: Trial,
     state: RunState,
-    tries: Mapping[str, Tries],
+    tries: Mapping[int, Tries],
     question: bool,
     synthetic: bool,
     cluster: str | None,
 ) -> Row:
     final = state.final(trial.id)
-    own = tries.get(trial.id, Tries())
+    own = tries.get(int(trial.id, 16), Tries())
     if final is None:
         return Row(trial, GradeState.UNGRADED.value, Reason.NOT_RUN.id, None, False, own, question, synthetic, cluster)
     return Row(trial, final.grade, final.reason, final.reward, True, own, question, synthetic, cluster)
