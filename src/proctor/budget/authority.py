@@ -93,6 +93,10 @@ class Authority:
         """Worst cases of all that is in flight."""
         return self._ceiling.held
 
+    def by_model(self) -> dict[str | None, tuple[Usd, Usd]]:
+        """Of each model what was charged, and what is held now."""
+        return self._ceiling.by_model()
+
     async def admit_block(
         self, index: int, task: str, model: str | None, epoch: int, *, empty: bool = False
     ) -> Refusal | None:

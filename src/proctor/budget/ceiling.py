@@ -137,6 +137,14 @@ class Ceiling:
         """Spent before, settled and open: what never passes the hard ceiling but by an overrun."""
         return Usd(self._spent + self._open)
 
+    def by_model(self) -> dict[str | None, tuple[Usd, Usd]]:
+        """Of each model what was charged, and what is held by what is in flight."""
+        held: Counter[str | None] = Counter()
+        for index, amount in self._in_flight.values():
+            held[self._blocks[index].model] += amount
+        models = {*self._settled, *held}
+        return {model: (Usd(self._settled[model]), Usd(held[model])) for model in models}
+
     def reserve_of(self, model: str | None) -> Usd:
         """What a block of that model sets aside. Raises ValueError: the limits do not have the model."""
         if model is None or not self._priced:

@@ -24,6 +24,7 @@ from proctor.evidence.keys import OperatorKey, config_dir, load_or_create
 from proctor.evidence.runfolder import FileRef
 from proctor.gateway.gateway import Gateway
 from proctor.report.progress import Progress
+from proctor.report.spending import Spend, spend
 from proctor.rollout.tools import Tools
 from proctor.rollout.waiting import in_thread
 from proctor.rollout.workers import Workers
@@ -33,6 +34,7 @@ from proctor.runner.derived import fold_own, write_derived
 from proctor.runner.inputs import Inputs, discard, open_boxes, stage
 from proctor.runner.lanes import Lanes
 from proctor.runner.money import limits_of
+from proctor.study import Design
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,8 @@ class Session:
             Workers(admission.token, ready.base, withheld=frozenset(ready.keys))
         )
         boxes = await open_boxes(workers, ready.design)
+        authority = Authority(admission.token, limits_of(ready.design), admission.journal, admission.past)
+        self._progress.tally.money = lambda: _spend(ready.design, authority)
         tools = Tools(
             admission.token,
             admission.kind,
@@ -138,7 +142,7 @@ class Session:
             admission.run,
             clock,
             self._progress.phase,
-            Authority(admission.token, limits_of(ready.design), admission.journal, admission.past),
+            authority,
             gateway,
             workers,
         )
@@ -194,9 +198,16 @@ class Session:
             "replaced": tally.replaced,
             "paused": tally.paused,
             "draining": tally.draining,
+            "spend": None if (money := tally.spend()) is None else money.as_record(),
             "left_sec": None if left is None else round(left),
             "journal_entries": self._admission.journal.size,
         }
+
+
+def _spend(design: Design, authority: Authority) -> Spend | None:
+    money = authority.by_model()
+    charged = {str(model): amounts[0] for model, amounts in money.items()}
+    return spend(design, charged, {str(model): amounts[1] for model, amounts in money.items()})
 
 
 async def _pause(lanes: Lanes, paused: bool) -> Mapping[str, Any]:
