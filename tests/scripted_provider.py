@@ -1,8 +1,8 @@
 """A provider on loopback, in a thread of its own, which speaks three formats and goes wrong in many ways.
 
 A model's base URL is `<url>/<way>`: the first part of the path says how the request is answered. Ways that are no name
-of `WAYS` answer well, in the format that the rest of the path is of: with a call of the tool that the request has, and
-then with what the tool returned; or without tools with what a sum comes to.
+of `WAYS` answer well, in the format that the rest of the path is of: with a call of the tool that the request has (of a
+shell: one that writes the right word), and then with what the tool returned; or without tools with what a sum comes to.
 """
 
 from __future__ import annotations
@@ -103,13 +103,18 @@ def answer(asked: Asked, text: str | None = None, usage: Any = USAGE) -> dict[st
     sums = re.findall(r"(\d+) \* (\d+)", said)
     one, other = sums[0] if sums else ("0", "0")
     result = re.search(r"result-(\d+)", said)
-    wants_tool = bool(body.get("tools")) and result is None and text is None
+    # the words of the three formats for what a tool gave back
+    called = any(word in said for word in ("tool_call_id", "tool_use_id", "functionResponse"))
+    wants_tool = bool(body.get("tools")) and not called and text is None
     if text is None:
         text = result[1] if result else str(int(one) * int(other))
-    return _FORMATS[asked.format](body, text, {"a": int(one), "b": int(other)} if wants_tool else None, usage)
+    arguments: dict[str, Any] = {"a": int(one), "b": int(other)}
+    if '"name": "shell"' in said:
+        arguments = {"command": "echo right > /app/answer && cat /app/answer"}
+    return _FORMATS[asked.format](body, text, arguments if wants_tool else None, usage)
 
 
-def _chat(body: dict[str, Any], text: str, call: dict[str, int] | None, usage: Any) -> dict[str, Any]:
+def _chat(body: dict[str, Any], text: str, call: dict[str, Any] | None, usage: Any) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": text}
     if call is not None:
         name = body["tools"][0]["function"]["name"]
@@ -124,7 +129,7 @@ def _chat(body: dict[str, Any], text: str, call: dict[str, int] | None, usage: A
     return made if usage is None else {**made, "usage": usage}
 
 
-def _anthropic(body: dict[str, Any], text: str, call: dict[str, int] | None, usage: Any) -> dict[str, Any]:
+def _anthropic(body: dict[str, Any], text: str, call: dict[str, Any] | None, usage: Any) -> dict[str, Any]:
     content: list[dict[str, Any]] = [{"type": "text", "text": text}]
     if call is not None:
         content = [{"type": "tool_use", "id": "toolu_1", "name": body["tools"][0]["name"], "input": call}]
@@ -139,7 +144,7 @@ def _anthropic(body: dict[str, Any], text: str, call: dict[str, int] | None, usa
     }
 
 
-def _gemini(body: dict[str, Any], text: str, call: dict[str, int] | None, usage: Any) -> dict[str, Any]:
+def _gemini(body: dict[str, Any], text: str, call: dict[str, Any] | None, usage: Any) -> dict[str, Any]:
     part: dict[str, Any] = {"text": text}
     if call is not None:
         name = body["tools"][0]["functionDeclarations"][0]["name"]

@@ -1,4 +1,4 @@
-"""Task folders whose model runs out of money: the attempt that meets the ceiling is over, and its world with it."""
+"""Models that work in sandboxes: over HTTP in each format, and until their money has run out."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
-from real_runs import Leftovers, Proctor, bodies, ended, proctor
+from provider_runs import KEY, VARIABLE, model, provider
+from real_runs import Leftovers, Proctor, bodies, ended, finals, proctor, write_task
 
 from money_runs import Plan, check_money, dear, write_study
+from proctor.core.money import Usd
 from proctor.evidence.kinds import Kind
+from scripted_provider import USAGE, ScriptedProvider
 
-__all__ = ["proctor"]
+__all__ = ["proctor", "provider"]
 pytestmark = pytest.mark.real
 
 QUICKSTART = Path(__file__).resolve().parents[2] / "examples/quickstart"
@@ -50,3 +53,30 @@ def test_a_ceiling_in_the_middle_of_a_conversation(proctor: Proctor, tmp_path: P
     status, said = proctor("resume", run, "--waive", "git_dirty", "--quiet")
     assert (status, ended(run)["reason"], check_money(run)) == (4, "ceiling_reached", before), said
     proctor.check(run)
+
+
+def test_each_format_works_in_a_sandbox(proctor: Proctor, provider: ScriptedProvider, tmp_path: Path) -> None:
+    proctor.env[VARIABLE] = KEY
+    formats = ("chat", "anthropic", "gemini")
+    study = write_study(
+        tmp_path / "study",
+        tasks="tasks",
+        models={name: model(name, f"{provider.url}/{name}", name) for name in formats},
+        money=Plan(dict.fromkeys(formats, "1000"), allocation="60000", margin="60000"),
+        blocks=1,
+        grading="",
+    )
+    write_task(study.parent / "tasks/one")
+    left, run = Leftovers(), tmp_path / "run"
+    status, said = proctor("run", study, "--out", run, "--waive", "git_dirty", "--yes", "--quiet")
+    assert status == 0, said
+    proctor.check(run)
+    left.check(run)
+    assert {grade for grade, _, _ in finals(run).values()} == {"pass"}
+    # a call of the shell, and the last word
+    assert check_money(run).total == Usd(len(formats) * 2 * sum(USAGE) * 10**12)
+    for name in formats:
+        assert [asked.key for asked in provider.of(name)] == [KEY] * 2
+    shown = [proctor("show", run, trial, "--full")[1] for trial in finals(run)]
+    assert all("/app/answer" in text for text in shown), shown
+    assert not [path for path in run.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]

@@ -72,6 +72,33 @@ def test_any_prefix_is_gone_on_from(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         shutil.rmtree(run)
 
 
+def test_any_prefix_of_what_was_gone_on_from_is_gone_on_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a process that dies while it mends what another left."""
+    place, whole = Place(tmp_path, monkeypatch), tmp_path / "whole"
+    study = write_study(
+        tmp_path / "study",
+        rows=sums(1),
+        models={"luna": dear("luna", "luna")},
+        money=Plan({"luna": "4"}, allocation="404", margin="400"),
+        stage="lanes = 1\n",
+    )
+    assert place.launch(study=study, out=whole)[0].exit is Exit.DONE
+    lines = (whole / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    sent = next(number for number, entry in enumerate(entries(whole)) if entry.kind is Kind.EXCHANGE_ADMITTED)
+    mended = _cut(whole, tmp_path / "mended", lines[: sent + 1])
+    assert place.resume(mended).exit is Exit.DONE
+    check_run(mended)
+    lines = (mended / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    for size in range(sent + 2, len(lines)):
+        run = _cut(mended, tmp_path / f"run{size}", lines[:size])
+        finished = place.resume(run)
+        check_run(run)
+        counted = check_money(run)
+        assert (finished.exit, finished.totals) == (Exit.DONE, place_totals(whole)), size
+        assert counted.total == check_money(whole).total + counted.superseded
+        shutil.rmtree(run)
+
+
 def place_totals(run: Path) -> dict[str, int]:
     return dict(bodies(run, Kind.RUN_ENDED)[-1]["totals"])
 
