@@ -25,7 +25,11 @@ $(.venv/bin/python --version)). Absolute figures are that machine's; ratios, tak
 TEXT
 for bench in bench/*.py; do
     echo "== $bench"
-    if [ "$bench" = bench/startup.py ]; then set -- "$inspect"; else set --; fi
+    case $bench in
+    bench/startup.py) set -- "$inspect" ;;
+    bench/rows.py) set -- "$cache/inspect/bin/python" ;;
+    *) set -- ;;
+    esac
     printed=$(.venv/bin/python "$bench" "$@")
     printf '%s\n' "$printed"
     printf '\n## `%s`\n\n```\n%s\n```\n' "$bench" "$printed" >>"$figures"

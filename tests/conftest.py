@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,3 +22,14 @@ def cases() -> Path:
     if not CASES.is_dir():
         pytest.skip(f"case files are not at {CASES}")
     return CASES
+
+
+@pytest.fixture(autouse=True)
+def signals_are_heard() -> Iterator[None]:
+    """Whatever started the tests, or ran before, may ignore them; a child that inherits that never hears Ctrl-C."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_IGN:
+                default = signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL
+                signal.signal(number, default)
+    yield
