@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -31,10 +32,18 @@ from proctor.study import (
     plan,
     single_task_study,
 )
+from proctor.study.design import read_design
 
 TASKS = [FrozenTask(name, hashlib.sha256(name.encode()).hexdigest(), "harbor", f"tasks/{name}") for name in "cab"]
 
 Freeze = Callable[..., Design]
+
+
+def reread(value: Any, folder: Path) -> Design:
+    """Such a design as it is read back from a run's folder."""
+    file = folder / "design.json"
+    file.write_text(json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+    return read_design(file)
 
 
 def model(name: str) -> ModelDesign:
@@ -203,11 +212,11 @@ def test_a_study_that_refuses_is_not_frozen(tmp_path: Path) -> None:
     assert freeze(loaded, "main", Parts(TASKS)) == (None, list(loaded.refusals))
 
 
-def test_a_design_reads_back_as_itself(frozen: Freeze) -> None:
+def test_a_design_reads_back_as_itself(frozen: Freeze, tmp_path: Path) -> None:
     text = SMALL + '[[hypothesis]]\nid = "H"\nstage = "main"\ncompare = ["skilled", "plain"]\ntest = "mcnemar"\n'
     text += '[arms.third]\nprompt = "Go."\n[arms.third.config.sandbox]\ncpus = 0.5\n[stages.main]\ndeadline = "1h"\n'
     design = frozen(text, selection=Selection(limit=3))
-    again = Design.from_json(json.loads(design.to_bytes()))
+    again = reread(design.to_json(), tmp_path)
     assert again == design and again.sha256 == design.sha256
     assert hashlib.sha256(encode(design.to_json())).hexdigest() == design.sha256
 
@@ -227,10 +236,10 @@ DAMAGED: dict[str, tuple[Callable[[dict[str, Any]], Any], Reason]] = {
 
 
 @pytest.mark.parametrize("case", DAMAGED)
-def test_what_is_no_design_is_refused(case: str, frozen: Freeze) -> None:
+def test_what_is_no_design_is_refused(case: str, frozen: Freeze, tmp_path: Path) -> None:
     damage, reason = DAMAGED[case]
     with pytest.raises(Refusal) as caught:
-        Design.from_json(damage(frozen().to_json()), path="design.json")
+        reread(damage(frozen().to_json()), tmp_path)
     assert caught.value.reason is reason and caught.value.path == "design.json"
 
 
@@ -244,8 +253,8 @@ FIELDS = ["format", "study", "stage", "draw", "agent", "models", "arms", "tasks"
 
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON))
 def test_no_json_whatever_ends_in_anything_but_a_refusal(value: dict[str, Any]) -> None:
-    with pytest.raises(Refusal):
-        Design.from_json(value)
+    with TemporaryDirectory() as folder, pytest.raises(Refusal):
+        reread(value, Path(folder))
 
 
 def test_differences_are_named_field_by_field(frozen: Freeze, tmp_path: Path) -> None:
@@ -274,10 +283,10 @@ def test_differences_are_named_field_by_field(frozen: Freeze, tmp_path: Path) ->
     assert changes[-2].now == "(absent)"
 
 
-def test_the_plan_is_the_design_and_nothing_else(frozen: Freeze) -> None:
+def test_the_plan_is_the_design_and_nothing_else(frozen: Freeze, tmp_path: Path) -> None:
     design = frozen(SMALL + "[stages.main]\nepochs = 3\nlanes = 4\n[draw]\nseed = 9\n")
     planned = plan(design)
-    assert planned == plan(Design.from_json(design.to_json()))
+    assert planned == plan(reread(design.to_json(), tmp_path))
     assert planned.planned == {"trials": 18, "blocks": 9} and planned.lanes == 4
     assert [block.index for block in planned.blocks] == list(range(9))
     trials = list(planned.trials())

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -21,7 +21,7 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.strictjson import loads
 
-FORMAT = 1
+FORMAT: Final = 1
 MAX_DESIGN_BYTES = 256 * 2**20
 
 _ABSENT_IF_UNUSED = {"absent_if_unused": True}
@@ -277,7 +277,7 @@ class Selection:
 class Design:
     """A stage, frozen. Tasks are sorted by name, arms and models stand in the order of the study."""
 
-    format: int
+    format: Literal[1]
     study: StudyName
     stage: StageDesign
     draw: DrawDesign
@@ -359,18 +359,6 @@ class Design:
         """The world in which that arm really runs."""
         return self.arm(arm).sandbox or self.sandbox
 
-    @classmethod
-    def from_json(cls, value: object, *, path: str | None = None) -> Design:
-        """Read back what `to_json` wrote.
-
-        Raises:
-            Refusal: `format_unknown` for another format, `evidence_damaged` for anything that is no design.
-        """
-        design = _design(value, path)
-        if encode(value) != design.to_bytes():
-            raise _damaged("it holds other fields, or fields of another type, than a design", path)
-        return design
-
 
 def read_design(file: Path) -> Design:
     """The frozen design of a run, from its `design.json`.
@@ -394,7 +382,7 @@ def read_design(file: Path) -> Design:
     return design
 
 
-def _design(value: object, path: str | None) -> Design:
+def _design(value: object, path: str) -> Design:
     if isinstance(value, dict) and value.get("format", FORMAT) != FORMAT:
         raise Refusal(
             Reason.FORMAT_UNKNOWN,
@@ -410,7 +398,7 @@ def _design(value: object, path: str | None) -> Design:
         raise _damaged(f"`{'.'.join(map(str, first['loc']))}`: {first['msg']}", path) from error
 
 
-def _damaged(what: str, path: str | None) -> Refusal:
+def _damaged(what: str, path: str) -> Refusal:
     return Refusal(Reason.EVIDENCE_DAMAGED, f"the design cannot be read: {what}", path=path)
 
 
