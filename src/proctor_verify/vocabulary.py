@@ -79,7 +79,6 @@ REASONS = UNGRADED | frozenset(
         "sandbox_unavailable",
         "user_namespaces_forbidden",
         "bwrap_missing",
-        "overlay_unavailable",
         "rootfs_invalid",
         "limit_unenforceable",
         "network_unavailable",

@@ -143,7 +143,6 @@ def agent_sound(facts: Facts) -> Iterable[Refusal]:
         Reason.SANDBOX_UNAVAILABLE,
         Reason.USER_NAMESPACES_FORBIDDEN,
         Reason.BWRAP_MISSING,
-        Reason.OVERLAY_UNAVAILABLE,
         Reason.ROOTFS_INVALID,
     ),
 )

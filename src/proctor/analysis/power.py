@@ -14,7 +14,6 @@ from proctor.analysis.significance import Direction
 from proctor.analysis.special import binomial_at_least, log_choose, t_quantile
 
 POWER = 0.8
-_MOST_PAIRS = 10_000_000
 _STEPS = 24
 
 
@@ -64,25 +63,6 @@ def smallest_by_t(standard_error: float, units: int, alpha: float, direction: Di
     """The smallest difference of means that is found with that power, at this standard error of so many units."""
     tail = alpha / 2 if direction is Direction.TWO_SIDED else alpha
     return (t_quantile(units - 1, 1 - tail) + t_quantile(units - 1, power)) * standard_error
-
-
-def pairs_needed(
-    difference: float, discordance: float, alpha: float, direction: Direction, power: float = POWER
-) -> int | None:
-    """Tasks that the exact McNemar test needs to find the difference with that power; None above ten million."""
-    high = 1
-    while mcnemar_power(high, discordance, difference, alpha, direction) < power:
-        high *= 2
-        if high > _MOST_PAIRS:
-            return None
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        if mcnemar_power(middle, discordance, difference, alpha, direction) >= power:
-            high = middle
-        else:
-            low = middle
-    return high
 
 
 def _needed(totals: Any, tail: float) -> Any:

@@ -155,10 +155,6 @@ class Ceiling:
         """The model of an open block. Raises ValueError: it is not open."""
         return self._block(block).model
 
-    def is_open(self, block: int) -> bool:
-        """Whether the block was admitted, and has not ended."""
-        return block in self._blocks
-
     def passed(self) -> Denial | None:
         """The crossing of the hard ceiling, where the total is at or past it for good."""
         if self._crossed and self._spent + self._open >= self._ceiling:

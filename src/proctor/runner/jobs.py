@@ -59,7 +59,6 @@ def make_job(
     arm, sandbox = design.arm(trial.arm), design.sandbox_of(trial.arm)
     return Job(
         **common,
-        task_sha256=task.digest,
         world=_world(plan.main, task.environment.table, sandbox, plan.agent_network, inputs),
         separate=_separate(task, plan, sandbox, inputs),
         instruction=arm.instruct(task.instruction),

@@ -29,7 +29,6 @@ _APPENDED = {
     "signature_delta": "signature",
     "compaction_delta": "content",
 }
-_INPUT_BLOCKS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
 
 class _Block:
