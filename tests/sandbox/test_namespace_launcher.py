@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 import proctor
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.sandbox.namespace.channel import finish, launch
+from proctor.sandbox.namespace.channel import launch
 from proctor.sandbox.namespace.launcher import confine, holder, run, wire
 
 values = st.recursive(
@@ -124,28 +123,6 @@ async def test_a_request_answers_or_says_that_it_was_lost() -> None:
     assert refused.value.reason is Reason.SANDBOX_LOST
     assert launcher.alive
     await launcher.close()
-
-
-async def test_clean_up_is_finished_before_a_cancellation_is_raised() -> None:
-    begun, may_end, done = asyncio.Event(), asyncio.Event(), []
-
-    async def work() -> str:
-        begun.set()
-        await may_end.wait()
-        done.append(True)
-        return "result"
-
-    task = asyncio.ensure_future(finish(work()))
-    await begun.wait()
-    for _ in range(3):
-        task.cancel()
-        await asyncio.sleep(0)
-    assert not task.done()
-    may_end.set()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert done == [True]
-    assert await finish(work()) == "result"
 
 
 def test_what_enters_worlds_loads_no_more_than_it_needs() -> None:

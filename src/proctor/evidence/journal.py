@@ -14,6 +14,7 @@ from typing import Any
 from proctor.core.clock import Clock, SystemClock
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.waiting import wait_through
 from proctor.evidence import openings, reserve
 from proctor.evidence.disk import write_refusal
 from proctor.evidence.entries import JOURNAL
@@ -110,7 +111,7 @@ class Journal:
             raise ValueError("the lock of this run is not held")
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal")
         work = asyncio.get_running_loop().run_in_executor(thread, opening)
-        cancelled = await _wait_through(work)
+        cancelled = await wait_through(work)
         error = work.exception()
         if error is None and cancelled is None:
             return cls(run, lock, stamps, work.result(), thread)
@@ -175,7 +176,7 @@ class Journal:
             return
         self._closing = True
         work = asyncio.ensure_future(self._close(ended))
-        cancelled = await _wait_through(work)
+        cancelled = await wait_through(work)
         work.result()
         if cancelled is not None:
             raise cancelled
@@ -301,14 +302,3 @@ def _read(future: asyncio.Future[int]) -> None:
     # So that one that nobody waits for is no noise in a log: `poisoned` says it to all.
     if not future.cancelled():
         future.exception()
-
-
-async def _wait_through(work: asyncio.Future[Any]) -> asyncio.CancelledError | None:
-    """Wait until `work` is done, whatever its outcome; returns the cancellation that came meanwhile, if any."""
-    cancelled = None
-    while not work.done():
-        try:
-            await asyncio.wait({work})
-        except asyncio.CancelledError as error:
-            cancelled = error
-    return cancelled

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.waiting import finish, in_thread
 from proctor.evidence.kinds import Kind
 from proctor.grading.grade import Assurance, Grade, ungraded
 from proctor.rollout import verdict, worlds
@@ -24,7 +25,6 @@ from proctor.rollout.ends import ended_by, exception_of, is_cancelled
 from proctor.rollout.job import Boundary, Job, Outcome, Result
 from proctor.rollout.record import Record
 from proctor.rollout.tools import Tools
-from proctor.rollout.waiting import finish, in_thread
 from proctor.sandbox.base import Sandbox, Snapshot
 
 # an agent without a deadline of its own still ends: nothing waits for ever

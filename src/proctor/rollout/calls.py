@@ -9,10 +9,10 @@ from proctor.core.families import Family
 from proctor.core.models import ModelAccess
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.waiting import finish
 from proctor.rollout.job import Try
 from proctor.rollout.record import Record
 from proctor.rollout.tools import Tools
-from proctor.rollout.waiting import finish
 
 # a provider's last word on this request: trying the whole attempt again would end the same way
 _FINAL = frozenset({Reason.REQUEST_REJECTED, Reason.REPLY_TOO_LARGE})

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from proctor.core.canonical import encode
+from proctor.core.waiting import in_thread
 from proctor.evidence.journal import Journal
 from proctor.evidence.kinds import Kind
 from proctor.evidence.runfolder import RunFolder
-from proctor.rollout.waiting import in_thread
 
 _CHUNK = 1 << 20
 # an entry holds at most 65,535 bytes, and a path at most 4,096 characters that may each take six when escaped

@@ -15,6 +15,7 @@ from proctor.core.canonical import encode
 from proctor.core.models import Message, Role
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.waiting import finish
 from proctor.evidence.kinds import Kind
 from proctor.grading.grade import GradeState, ungraded
 from proctor.grading.scorers.score import target_text
@@ -25,7 +26,6 @@ from proctor.rollout.job import Outcome, Result, RowJob
 from proctor.rollout.record import Record
 from proctor.rollout.scoring import score_row
 from proctor.rollout.tools import Tools
-from proctor.rollout.waiting import finish
 
 # an agent without a deadline of its own still ends
 NO_DEADLINE_SEC = 24 * 3600.0

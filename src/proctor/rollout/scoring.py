@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 from proctor.core.questions import Question, Scorer
 from proctor.core.reasons import Reason
+from proctor.core.waiting import in_thread
 from proctor.grading.scorers import function, pattern
 from proctor.grading.scorers.base import Scored, unscored
 from proctor.grading.scorers.score import IN_WORKERS, score
-from proctor.rollout.waiting import in_thread
 from proctor.rollout.workers import FaultKind, Returned, WorkerError, Workers
 
 SEARCH = "proctor.grading.scorers.pattern:search"

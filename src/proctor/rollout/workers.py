@@ -28,8 +28,8 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.strictjson import loads
 from proctor.core.tokens import Admitted
+from proctor.core.waiting import finish, in_thread
 from proctor.rollout import worker as program
-from proctor.rollout.waiting import finish, in_thread
 from proctor.tasks.functions import Function, find_function
 
 START_SEC = 60.0

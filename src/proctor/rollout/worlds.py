@@ -20,12 +20,12 @@ from proctor.core.models import ModelAccess
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.strictjson import loads
+from proctor.core.waiting import finish, in_thread
 from proctor.evidence.kinds import Kind
 from proctor.evidence.runfolder import RunFolder
 from proctor.rollout.job import Artifact, Command, Healthcheck, Job, World
 from proctor.rollout.record import Record
 from proctor.rollout.tools import Tools
-from proctor.rollout.waiting import finish, in_thread
 from proctor.sandbox.base import MARKER, Ended, Exec, Network, PutItem, Sandbox, SandboxSpec, Snapshot
 
 KEPT = "kept.json"

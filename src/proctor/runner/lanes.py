@@ -18,6 +18,7 @@ from proctor.core.families import Family
 from proctor.core.ids import attempt_id
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.waiting import finish
 from proctor.evidence.fold import Final, RunState
 from proctor.evidence.kinds import Kind
 from proctor.grading.grade import GradeState
@@ -26,7 +27,6 @@ from proctor.rollout.attempt import run_attempt
 from proctor.rollout.job import Outcome, Result, RowJob
 from proctor.rollout.row import run_row
 from proctor.rollout.tools import Tools
-from proctor.rollout.waiting import finish
 from proctor.runner.inputs import Inputs
 from proctor.runner.jobs import make_job
 from proctor.study.plan import Block, Plan, Trial

@@ -20,13 +20,13 @@ from proctor.core.exits import Exit
 from proctor.core.ids import new_run_id
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.waiting import in_thread
 from proctor.evidence.keys import OperatorKey, config_dir, load_or_create
 from proctor.evidence.runfolder import FileRef
 from proctor.gateway.gateway import Gateway
 from proctor.report.progress import Progress
 from proctor.report.spending import Spend, spend
 from proctor.rollout.tools import Tools
-from proctor.rollout.waiting import in_thread
 from proctor.rollout.workers import Workers
 from proctor.rollout.worlds import clear_dead
 from proctor.runner.control import serve, socket_path

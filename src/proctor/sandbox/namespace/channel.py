@@ -9,17 +9,14 @@ import socket
 import subprocess
 import sys
 import weakref
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
 
 import proctor
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.waiting import finish
 from proctor.sandbox.namespace import answers
 from proctor.sandbox.namespace.launcher import wire
-
-T = TypeVar("T")
 
 _SOURCES = Path(proctor.__file__).resolve().parent.parent
 _SEND_SEC = 5.0
@@ -231,20 +228,6 @@ async def _abandon(sock: socket.socket) -> None:
     """Have the other side end what it does for `sock`, and wait for it even when cancelled again."""
     _hang_up(sock)
     await finish(_drain(sock))
-
-
-async def finish(work: Coroutine[Any, Any, T]) -> T:
-    """Await bounded clean-up to its end; a cancellation that comes meanwhile is raised after it."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError as came:
-            cancelled = came
-    if cancelled is not None:
-        raise cancelled
-    return task.result()
 
 
 async def _drain(sock: socket.socket) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import Admitted, Probe
+from proctor.core.waiting import finish, in_thread
 from proctor.sandbox.base import (
     Availability,
     Capabilities,
@@ -24,7 +25,7 @@ from proctor.sandbox.base import (
 )
 from proctor.sandbox.namespace import cgroups, layers, limits, marker, skeleton
 from proctor.sandbox.namespace.building import Plan, prepare
-from proctor.sandbox.namespace.channel import Channel, finish, shell_command
+from proctor.sandbox.namespace.channel import Channel, shell_command
 from proctor.sandbox.namespace.command import covered, words
 from proctor.sandbox.namespace.ground import Ground
 from proctor.sandbox.namespace.grounds import Grounds
@@ -144,7 +145,7 @@ class NamespaceKind:
         home = ground.home(scratch / secrets.token_hex(4))
         chosen = limits.plan(spec.limits, found.tier, frozenset(found.places))
         group = cgroups.Group(found.places, f"s{home.path.name}") if found.places else None
-        base = await finish(asyncio.to_thread(ground.bases.base, found.tier, root, spec.hidden))
+        base = await in_thread(ground.bases.base, found.tier, root, spec.hidden)
         plan = Plan(home, found.tier, root, base, snapshot.layers if snapshot else (), ground.files)
         cover = covered(found.bwrap.parent)
         mounts = plan.mounts(cover)
@@ -152,7 +153,7 @@ class NamespaceKind:
         try:
             home.make()
             marker.write(home.path, admitted.label, group.folders if group else ())
-            await finish(asyncio.to_thread(prepare, plan))
+            await in_thread(prepare, plan)
             if group is not None:
                 group.make(chosen.group_memory, chosen.group_cpus, chosen.group_pids)
             in_force = limits.read_back(

@@ -15,9 +15,10 @@ from typing import Any, TypeVar
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.waiting import finish
 from proctor.sandbox.base import Ended, Exec, Fetched, LimitInForce, PutItem, SandboxSpec, Snapshot, Tier
 from proctor.sandbox.namespace import answers, cgroups, changes, layers
-from proctor.sandbox.namespace.channel import Channel, finish
+from proctor.sandbox.namespace.channel import Channel
 from proctor.sandbox.namespace.launcher import tree, wire
 from proctor.sandbox.namespace.limits import LimitPlan
 

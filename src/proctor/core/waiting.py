@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -13,12 +13,7 @@ T = TypeVar("T")
 async def finish(work: Awaitable[T]) -> T:
     """Do this to its end even if cancelled meanwhile; the cancellation, or else its own fault, is raised afterwards."""
     task = asyncio.ensure_future(_contained(work))
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as again:
-            cancelled = again
+    cancelled = await wait_through(task)
     if cancelled is not None and task.exception() is None:
         raise cancelled
     return task.result()
@@ -27,6 +22,17 @@ async def finish(work: Awaitable[T]) -> T:
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Do blocking work in a thread. A cancelled caller waits for it: left alone it would write on behind its back."""
     return await finish(asyncio.to_thread(work, *args, **kwargs))
+
+
+async def wait_through(work: asyncio.Future[Any]) -> asyncio.CancelledError | None:
+    """Wait until `work` is done, whatever its outcome; returns the cancellation that came meanwhile, if any."""
+    cancelled = None
+    while not work.done():
+        try:
+            await asyncio.wait({work})
+        except asyncio.CancelledError as again:
+            cancelled = again
+    return cancelled
 
 
 async def _contained(work: Awaitable[T]) -> T:
