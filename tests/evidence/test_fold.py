@@ -36,33 +36,38 @@ def _started(cells: dict[str, Cell] | None = None) -> RunState:
 
 
 def _attempt(state: RunState, outcome: str, exception: str | None = None) -> None:
-    following = state.next_attempt(TRIAL)
+    following = state.trial(TRIAL).next_attempt(TRIAL)
     body = attempt_admitted(number=following.number, supersedes=following.supersedes, replaces=following.replaces)
     state.apply(Kind.ATTEMPT_ADMITTED, body)
     state.apply(Kind.ATTEMPT_ENDED, attempt_ended(body["attempt"], outcome, exception))
 
 
+def _next(state: RunState) -> tuple[NextAttempt, int]:
+    """How the next attempt is admitted, and how many replaced one before it."""
+    return state.trial(TRIAL).next_attempt(TRIAL), state.trial(TRIAL).replaced
+
+
 def test_a_trial_that_was_never_tried_starts_with_attempt_0() -> None:
-    assert _started().next_attempt(TRIAL) == NextAttempt(0, None, None, 0)
+    assert _next(_started()) == (NextAttempt(0, None, None), 0)
 
 
 def test_lost_and_interrupted_attempts_are_superseded_and_use_up_no_replacement() -> None:
     state = _started()
     _attempt(state, "lost", "lost")
-    assert state.next_attempt(TRIAL) == NextAttempt(1, f"{TRIAL}/0", None, 0)
+    assert _next(state) == (NextAttempt(1, f"{TRIAL}/0", None), 0)
     _attempt(state, "interrupted", "interrupted")
-    assert state.next_attempt(TRIAL) == NextAttempt(2, f"{TRIAL}/1", None, 0)
+    assert _next(state) == (NextAttempt(2, f"{TRIAL}/1", None), 0)
     assert (state.counts[BASE].superseded, state.counts[BASE].replaced) == (2, 0)
 
 
 def test_an_attempt_that_ended_by_infrastructure_is_replaced_and_counted() -> None:
     state = _started()
     _attempt(state, "infrastructure", "sandbox_lost")
-    assert state.next_attempt(TRIAL) == NextAttempt(1, None, f"{TRIAL}/0", 0)
+    assert _next(state) == (NextAttempt(1, None, f"{TRIAL}/0"), 0)
     _attempt(state, "lost", "lost")
-    assert state.next_attempt(TRIAL) == NextAttempt(2, f"{TRIAL}/1", None, 1)
+    assert _next(state) == (NextAttempt(2, f"{TRIAL}/1", None), 1)
     _attempt(state, "infrastructure", "sandbox_lost")
-    assert state.next_attempt(TRIAL) == NextAttempt(3, None, f"{TRIAL}/2", 1)
+    assert _next(state) == (NextAttempt(3, None, f"{TRIAL}/2"), 1)
     assert state.counts[BASE].exceptions == {"sandbox_lost": 2, "lost": 1}
 
 
@@ -73,7 +78,7 @@ def test_a_final_stands_and_the_trial_is_done() -> None:
     assert state.final(TRIAL) == Final(0, "pass", None, 1.0)
     assert state.totals(planned=3) == {"trials": 3, "finals": 1, "pass": 1, "fail": 0, "ungraded": 0}
     with pytest.raises(ValueError, match="final"):
-        state.next_attempt(TRIAL)
+        state.trial(TRIAL).next_attempt(TRIAL)
 
 
 def test_finals_are_counted_by_model_and_arm_even_where_nothing_was_tried() -> None:
@@ -91,7 +96,7 @@ def test_what_is_in_flight_is_known_with_its_folder_and_grade() -> None:
     state.apply(Kind.ATTEMPT_GRADED, _graded(body["attempt"]))
     assert state.open[body["attempt"]].graded
     with pytest.raises(ValueError, match="in flight"):
-        state.next_attempt(TRIAL)
+        state.trial(TRIAL).next_attempt(TRIAL)
 
 
 def test_blocks_pause_drain_and_end() -> None:
@@ -142,12 +147,12 @@ def test_an_entry_that_makes_no_sense_refuses_and_names_its_line(entries: list[t
 def test_numbers_have_no_gap_and_each_attempt_names_the_one_it_follows(outcomes: list[str]) -> None:
     state = _started()
     for number, outcome in enumerate(outcomes):
-        following = state.next_attempt(TRIAL)
+        following = state.trial(TRIAL).next_attempt(TRIAL)
         before = outcomes[number - 1] if number else None
         assert following.number == number
         assert (following.supersedes is not None) == (before in ("interrupted", "lost"))
         assert (following.replaces is not None) == (before == "infrastructure")
-        assert following.replaced == outcomes[: max(0, number - 1)].count("infrastructure")
+        assert state.trial(TRIAL).replaced == outcomes[: max(0, number - 1)].count("infrastructure")
         _attempt(state, outcome)
     assert state.open == {}
 

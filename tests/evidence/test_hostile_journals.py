@@ -111,7 +111,7 @@ def test_a_fold_over_nonsense_refuses_or_gives_a_state_that_can_be_used(
     drawn = plan(frozen)
     for trial in drawn.trials():
         if not state.trial(trial.id).in_flight and state.final(trial.id) is None:
-            state.next_attempt(trial.id)
+            state.trial(trial.id).next_attempt(trial.id)
     derived_files(frozen, drawn, state)
 
 

@@ -15,6 +15,7 @@ from launching import Place, ready_of
 from fake_worlds import FakeWorld
 from proctor.core.exits import Exit
 from proctor.core.tokens import seal_admitted
+from proctor.evidence.fold import NextAttempt
 from proctor.rollout.job import Artifact, Command, Healthcheck, Job
 from proctor.runner.inputs import Inputs, stage
 from proctor.runner.jobs import _least, _stricter, make_job
@@ -80,7 +81,10 @@ def make(place: Place) -> Make:
         inputs = Inputs(stage(ready, token), ready, {})
         # nothing of the study is needed any more
         shutil.rmtree(study.parent / "tasks")
-        found = {trial.arm: make_job(ready, inputs, trial, 0) for trial in plan(ready.design).trials()}
+        found = {
+            trial.arm: make_job(ready, inputs, trial, NextAttempt(0, None, None))
+            for trial in plan(ready.design).trials()
+        }
         return {arm: job for arm, job in found.items() if isinstance(job, Job)}
 
     return jobs

@@ -122,7 +122,7 @@ class Opening:
                 Kind.TRIAL_FINAL, {"trial": trial.id, "attempt": attempt_id(trial.id, due.number), **final}
             )
             return
-        coming = self.past.next_attempt(trial.id)
+        coming = self.past.trial(trial.id).next_attempt(trial.id)
         attempt = attempt_id(trial.id, coming.number)
         folder = f"trials/{trial_folder(trial.task, trial.model, trial.arm, trial.epoch)}/{coming.number}"
         record = Record(self.journal, self.run, attempt, folder)

@@ -43,6 +43,14 @@ class Final(NamedTuple):
     reward: float | None
 
 
+class NextAttempt(NamedTuple):
+    """How the next attempt of a trial is to be admitted: its number, and the attempt before it by what it is to it."""
+
+    number: int
+    supersedes: str | None
+    replaces: str | None
+
+
 class TrialState(NamedTuple):
     """What has happened to a trial: attempts begun, those among them that replaced one, and how the last one ended.
 
@@ -60,14 +68,25 @@ class TrialState(NamedTuple):
         """Whether an attempt is open."""
         return self.attempts > 0 and self.outcome is None
 
+    def next_attempt(self, trial: str) -> NextAttempt:
+        """How the next attempt of the trial, whose id this is, is to be admitted.
 
-class NextAttempt(NamedTuple):
-    """How the next attempt of a trial is to be admitted: its number and what it names; `replaced` counts before it."""
+        Raises:
+            ValueError: one is in flight, or it has its final.
+        """
+        if self.in_flight or self.final is not None:
+            raise ValueError(f"trial {trial} is in flight, or final")
+        last = attempt_id(trial, self.attempts - 1) if self.attempts else None
+        return NextAttempt(
+            self.attempts,
+            last if self.outcome in SUPERSEDED else None,
+            last if self.outcome == INFRASTRUCTURE else None,
+        )
 
-    number: int
-    supersedes: str | None
-    replaces: str | None
-    replaced: int
+    def after(self, coming: NextAttempt, outcome: str) -> TrialState:
+        """The state once that attempt has ended."""
+        replaced = self.replaced + (coming.replaces is not None)
+        return self._replace(attempts=coming.number + 1, replaced=replaced, outcome=outcome)
 
 
 @dataclass(slots=True)
@@ -174,23 +193,6 @@ class RunState:
     def finals(self) -> int:
         """How many trials have their final."""
         return self.grades.total()
-
-    def next_attempt(self, trial: str) -> NextAttempt:
-        """How the trial's next attempt is to be admitted.
-
-        Raises:
-            ValueError: an attempt of it is in flight, or it has its final.
-        """
-        state = self.trial(trial)
-        if state.in_flight or state.final is not None:
-            raise ValueError(f"trial {trial} is in flight, or final")
-        last = attempt_id(trial, state.attempts - 1) if state.attempts else None
-        return NextAttempt(
-            state.attempts,
-            last if state.outcome in SUPERSEDED else None,
-            last if state.outcome == INFRASTRUCTURE else None,
-            state.replaced,
-        )
 
     def totals(self, planned: int) -> dict[str, int]:
         """`totals` of `run.ended` for a design of so many trials."""

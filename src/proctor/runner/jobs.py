@@ -10,6 +10,7 @@ from typing import Any
 from proctor.admission.ready import Ready
 from proctor.agents.base import Solution
 from proctor.core.ids import attempt_id, trial_folder
+from proctor.evidence.fold import NextAttempt
 from proctor.grading.solved import DuplicateTests, parse_solved
 from proctor.rollout.job import Artifact, Command, Healthcheck, Job, RowJob, Tests, World
 from proctor.runner.inputs import Inputs
@@ -25,33 +26,25 @@ from proctor.tasks.schema import EnvironmentTable
 from proctor.tasks.task import Task
 
 
-def make_job(
-    ready: Ready,
-    inputs: Inputs,
-    trial: Trial,
-    number: int,
-    *,
-    supersedes: str | None = None,
-    replaces: str | None = None,
-) -> Job | RowJob:
+def make_job(ready: Ready, inputs: Inputs, trial: Trial, coming: NextAttempt) -> Job | RowJob:
     """The job of one attempt at a trial."""
     design, agent = ready.design, ready.design.agent_of(trial.arm)
     common: dict[str, Any] = {
-        "attempt": attempt_id(trial.id, number),
+        "attempt": attempt_id(trial.id, coming.number),
         "trial": trial.id,
-        "number": number,
+        "number": coming.number,
         "block": trial.block,
         "task": trial.task,
         "model": trial.model,
         "arm": trial.arm,
         "epoch": trial.epoch,
-        "folder": f"trials/{trial_folder(trial.task, trial.model, trial.arm, trial.epoch)}/{number}",
+        "folder": f"trials/{trial_folder(trial.task, trial.model, trial.arm, trial.epoch)}/{coming.number}",
         "agent": inputs.agents[trial.arm],
         "settings": agent.settings,
         "skills": inputs.skills[trial.arm],
         "model_design": None if trial.model is None else inputs.models[trial.model, trial.arm],
-        "supersedes": supersedes,
-        "replaces": replaces,
+        "supersedes": coming.supersedes,
+        "replaces": coming.replaces,
     }
     if trial.task not in ready.tasks:
         return _row_job(ready, inputs, trial, common)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 from proctor.admission.finish import Stop
 from proctor.admission.ready import Ready
@@ -19,7 +17,7 @@ from proctor.core.ids import attempt_id
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.waiting import finish
-from proctor.evidence.fold import Final, RunState
+from proctor.evidence.fold import Final, NextAttempt, RunState, TrialState
 from proctor.evidence.kinds import Kind
 from proctor.grading.grade import GradeState
 from proctor.report.progress import Progress
@@ -30,15 +28,6 @@ from proctor.rollout.tools import Tools
 from proctor.runner.inputs import Inputs
 from proctor.runner.jobs import make_job
 from proctor.study.plan import Block, Plan, Trial
-
-
-@dataclass
-class History:
-    """One trial so far: attempts, those among them that replaced one, and how the last one ended."""
-
-    attempts: int
-    replaced: int
-    last: Outcome | None
 
 
 class Lanes:
@@ -135,13 +124,11 @@ class Lanes:
     def _settled_final(self, trial: Trial) -> Final | None:
         if trial.id in self._past.due:
             return self._past.due[trial.id]
-        history = self._history(trial)
-        spent = history.last is Outcome.INFRASTRUCTURE and history.replaced >= self._replacements
-        return final_of(history, None) if spent else None
+        state = self._past.trial(trial.id)
+        return _final_of(state, None) if self._is_spent(state) else None
 
-    def _history(self, trial: Trial) -> History:
-        before = self._past.trial(trial.id)
-        return History(before.attempts, before.replaced, Outcome(before.outcome) if before.outcome else None)
+    def _is_spent(self, state: TrialState) -> bool:
+        return state.outcome == Outcome.INFRASTRUCTURE and state.replaced >= self._ready.design.stage.replacements
 
     async def _opened(self, block: Block, stop: Stop) -> bool:
         """Whether the block may run: its reserve is set aside, once for all lanes that work on it."""
@@ -206,31 +193,20 @@ class Lanes:
 
     async def _trial(self, trial: Trial, stop: Stop) -> Final | None:
         """Try until there is a final; None where the run drains before."""
-        history = self._history(trial)
+        state = self._past.trial(trial.id)
         while await self.may_start(stop):
-            result = await self._attempt(trial, history)
+            coming = state.next_attempt(trial.id)
+            result = await self._attempt(trial, coming)
+            state = state.after(coming, result.outcome)
             if result.exception is not None and result.exception.ends_run:
                 status = Exit.STOPPED if result.exception.family is Family.BUDGET else Exit.INFRASTRUCTURE
                 stop.drain(result.exception.id, status, result.exception)
-            done = history.last is Outcome.INFRASTRUCTURE and history.replaced >= self._replacements
-            if done or history.last is Outcome.COMPLETED:
-                return final_of(history, result)
+            if result.outcome is Outcome.COMPLETED or self._is_spent(state):
+                return _final_of(state, result)
         return None
 
-    async def _attempt(self, trial: Trial, history: History) -> Result:
-        number, before = history.attempts, attempt_id(trial.id, history.attempts - 1)
-        infrastructure = history.last is Outcome.INFRASTRUCTURE
-        superseding = history.last in (Outcome.INTERRUPTED, Outcome.LOST)
-        job = make_job(
-            self._ready,
-            self._inputs,
-            trial,
-            number,
-            supersedes=before if superseding else None,
-            replaces=before if infrastructure else None,
-        )
-        history.attempts += 1
-        history.replaced += infrastructure
+    async def _attempt(self, trial: Trial, coming: NextAttempt) -> Result:
+        job = make_job(self._ready, self._inputs, trial, coming)
         try:
             if isinstance(job, RowJob):
                 result = await run_row(job, self._tools)
@@ -239,13 +215,8 @@ class Lanes:
         except asyncio.CancelledError:
             self._progress.attempt_over(job.label, Outcome.INTERRUPTED.value)
             raise
-        history.last = result.outcome
         self._progress.attempt_over(job.label, result.outcome.value)
         return result
-
-    @property
-    def _replacements(self) -> int:
-        return self._ready.design.stage.replacements
 
     async def _final(self, block: Block, trial: Trial, final: Final) -> None:
         """The trial's final, with the block's end if it is the last one: no abort comes between the two."""
@@ -257,31 +228,21 @@ class Lanes:
         await asyncio.gather(*written)
 
     def _say_final(self, trial: Trial, final: Final) -> asyncio.Future[int]:
-        said = self._tools.journal.post(Kind.TRIAL_FINAL, final_body(trial.id, final))
+        attempt = None if final.number is None else attempt_id(trial.id, final.number)
+        body = {"trial": trial.id, "attempt": attempt, "grade": final.grade, "reason": final.reason}
+        said = self._tools.journal.post(Kind.TRIAL_FINAL, {**body, "reward": final.reward})
         self.ungraded += final.grade == GradeState.UNGRADED
         self._progress.final(f"{trial.task} · {trial.arm} · {trial.epoch}", final.grade, final.reason)
         return said
 
 
-def final_of(history: History, result: Result | None) -> Final:
+def _final_of(state: TrialState, result: Result | None) -> Final:
     """What the last attempt of a trial makes of it: its grade, or why there is none."""
-    number, grade = history.attempts - 1, result.grade if result else None
+    number, grade = state.attempts - 1, result.grade if result else None
     if grade is not None:
         return Final(number, grade.state.value, grade.reason.id if grade.reason else None, grade.reward)
     why = result.exception if result and result.exception else Reason.NOT_GRADED
     return Final(number, GradeState.UNGRADED.value, why.id, None)
-
-
-def final_body(trial: str, final: Final) -> dict[str, Any]:
-    """The body of `trial.final`."""
-    attempt = None if final.number is None else attempt_id(trial, final.number)
-    return {
-        "trial": trial,
-        "attempt": attempt,
-        "grade": final.grade,
-        "reason": final.reason,
-        "reward": final.reward,
-    }
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
