@@ -60,12 +60,16 @@ def test_ordinary_text_stays(text: str) -> None:
 
 def spellings(secret: str) -> dict[str, str]:
     raw = secret.encode()
+    escaped = "".join(f"\\u{ord(c):04X}" for c in secret)
     return {
         "plain": secret,
         "json": json.dumps(secret),
         "json in json": json.dumps(json.dumps({"a": secret})),
         "json, slashes escaped": json.dumps({"a": secret}).replace("/", r"\/"),
         "json, all escaped": json.dumps({"a": "@"}).replace("@", "".join(f"\\u{ord(c):04x}" for c in secret)),
+        "json in json, all escaped": json.dumps(json.dumps({"a": "@"}).replace("@", escaped)),
+        "json in json in json, all escaped": json.dumps(json.dumps(json.dumps({"a": "@"}).replace("@", escaped))),
+        "no json, all escaped": f"a: '{escaped}', NaN",
         "url": "http://h/?k=" + urllib.parse.quote(secret, safe=""),
         "url path": urllib.parse.quote(secret),
         "url, lower": urllib.parse.quote(secret, safe="").lower() if secret.islower() else secret,
@@ -83,7 +87,11 @@ def test_a_known_value_is_found_in_every_spelling(name: str, secret: str) -> Non
     assert "[redacted:secret]" in redacted
     assert secret not in redacted and json.dumps(secret)[1:-1] not in redacted
     if text.startswith(("{", '"')):
-        assert secret not in str(json.loads(redacted))
+        read = json.loads(redacted)
+        assert secret not in str(read)
+        while isinstance(read, str) and read.startswith(('{"', '"')):
+            read = json.loads(read)
+        assert secret not in str(read)
 
 
 def test_the_longest_of_overlapping_values_goes() -> None:
@@ -209,6 +217,7 @@ HOSTILE = {
     "spaces": ("A_KEY=\n", " ", 1),
     "headers": ("", "authorization: ", 1),
     "names in quotes": ("", '"' + "A" * 199 + '" _KEY', 1),
+    "escapes": ("", "\\u0063", 10),
     "strings": ('["a_KEY"', ',"bearer"', 1),
     "deep": ("A_KEY", "[", 10),
 }
@@ -228,6 +237,11 @@ def test_megabytes_of_malice_come_to_an_end(name: str) -> None:
         (b'{"text": "use planted/secret+0123456789 now"}', b'{"text": "use [redacted:secret] now"}'),
         (b'{"a": "planted\\/secret+0123456789", "n": 12}', b'{"a": "[redacted:secret]", "n": 12}'),
         (b'{"a": "\\u0070lanted/secret+0123456789"}', b'{"a": "[redacted:secret]"}'),
+        (
+            b'{"a": "{\\"b\\": \\"planted\\\\u002fsecret+0123456789\\"}"}',
+            b'{"a": "{\\"b\\": \\"[redacted:secret]\\"}"}',
+        ),
+        (b"no json: planted\\u002Fsecret\\u002B0123456789", b"no json: [redacted:secret]"),
         (b"no json: planted%2Fsecret%2B0123456789", b"no json: [redacted:secret]"),
         (b'{"a": "ollama is a word, sk-0123456789012345678901234567 a sample"}', None),
         (b"Authorization: Bearer 0123456789abcdef0123", None),

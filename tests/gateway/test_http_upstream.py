@@ -192,17 +192,19 @@ async def test_a_connection_that_breaks_is_cut(handler: Handler, status: int | N
     assert caught.value.status == status
 
 
-async def test_bytes_that_are_not_http_are_cut() -> None:
+@pytest.mark.parametrize("said", [b"SSH-2.0-OpenSSH_9.6", b"HTTP/1.1 000 no", b"HTTP/1.1 1000 no", b"HTTP/1.1 -20 no"])
+async def test_bytes_that_are_not_http_are_cut(said: bytes) -> None:
     async def other(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
+        writer.write(said + b"\r\n\r\n")
         await writer.drain()
         writer.close()
 
     server = await asyncio.start_server(other, "127.0.0.1", 0)
     async with server:
-        with pytest.raises(Cut):
+        with pytest.raises(Cut) as caught:
             await send(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    assert caught.value.status is None
 
 
 async def test_cancelled_it_leaves_no_connection() -> None:

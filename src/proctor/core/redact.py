@@ -77,6 +77,8 @@ _SENSITIVE = re.compile(rf"{_NAME}|(?i:(?:proxy-)?authorization|(?:x-goog-|x-)?a
 _JSON_TOKEN = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")([ \t\r\n]*+:)?|-?[0-9][0-9.eE+-]*+', re.DOTALL)
 # an escape that nobody needs: it may spell any of the above
 _HIDDEN = re.compile(rb"\\u00[2-7]")
+# JSON in JSON in JSON doubles it each time
+_ESCAPE = r"\\{1,16}"
 
 
 class Redactor:
@@ -88,9 +90,11 @@ class Redactor:
         self._forms = _spellings(values)
         self._forms_bytes = _encoded(self._forms)
         self._known = _any_of(self._forms)
+        self._escaped = _any_escaped(values, MIN_SECRET)
         self._certain = _spellings([value for value in values if len(value) >= MIN_CERTAIN])
         self._certain_bytes = _encoded(self._certain)
         self._certainly = _any_of(self._certain)
+        self._certainly_escaped = _any_escaped(values, MIN_CERTAIN)
 
     def bytes(self, data: Raw) -> Raw:
         """The same bytes, where there is nothing to take out; JSON where they are JSON."""
@@ -113,11 +117,15 @@ class Redactor:
         return self._plain(text) if _suspicious(text.encode("utf-8", "surrogatepass"), self._forms_bytes) else text
 
     def _without_certain(self, text: str) -> str:
-        return self._certainly.sub(lambda found: found[1] or "[redacted:secret]", text)
+        if r"\u00" in text:
+            text = self._certainly_escaped.sub(_mark, text)
+        return self._certainly.sub(_mark, text)
 
     def _plain(self, text: str) -> str:
         if any(form in text for form in self._forms):
-            text = self._known.sub(lambda found: found[1] or "[redacted:secret]", text)
+            text = self._known.sub(_mark, text)
+        if r"\u00" in text:
+            text = self._escaped.sub(_mark, text)
         if any(word in text for word in _PREFIXES):
             text = _KEY.sub("[redacted:key]", text)
         lower = text.lower()
@@ -163,6 +171,11 @@ def _each_string(text: str, clean: Callable[[str], str]) -> str:
     return _JSON_TOKEN.sub(replace, text)
 
 
+def _mark(found: re.Match[str]) -> str:
+    """A mark that stands there already stays."""
+    return found[1] or "[redacted:secret]"
+
+
 def _without_value(found: re.Match[str]) -> str:
     kept = found["kept"] or found["word"] or found["quoted"] or found["double"] or found["single"]
     return f"{kept}[redacted:env]"
@@ -188,6 +201,20 @@ def _encoded(forms: Iterable[str]) -> tuple[bytes, ...]:
 
 def _any_of(forms: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join([f"({_MARK})", *map(re.escape, forms)]))
+
+
+def _any_escaped(values: Iterable[str], least: int) -> re.Pattern[str]:
+    """Values of so many characters, of which any may be escaped: inside of JSON in JSON, or of what is no JSON."""
+    long = sorted({value for value in values if len(value) >= least}, key=lambda value: (-len(value), value))
+    return re.compile("|".join([f"({_MARK})", *("".join(map(_maybe_escaped, value)) for value in long)]))
+
+
+def _maybe_escaped(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass")
+    codes = "".join(f"{_ESCAPE}u(?i:{units[at : at + 2].hex()})" for at in range(0, len(units), 2))
+    # punctuation may have a backslash before it, and no other escape
+    plain = re.escape(char) if char.isalnum() else rf"\\{{0,16}}{re.escape(char)}"
+    return f"(?:{plain}|{codes})"
 
 
 def _forms(secret: str) -> Iterator[str]:

@@ -26,6 +26,8 @@ MAX_RAW = 100_000_000
 CONNECT_SEC = 30.0
 # Servers drop idle connections; a request that meets one that is just being dropped has to be paid for.
 KEEP_ALIVE_SEC = 15.0
+# A status has three digits, the first of them no zero; the client's own reader takes others.
+MIN_STATUS = 100
 
 _OWN_HEADERS = {"accept-encoding": "gzip", "user-agent": "proctor"}
 
@@ -83,6 +85,8 @@ class HttpUpstream:
         )
         async with posted as response:
             timing["first_byte"] = self._clock.mono_ns()
+            if response.status < MIN_STATUS:
+                raise Cut("the reply has a status that HTTP does not know", timing=timing)
             status.append(response.status)
             body = await self._body(response, timing)
             timing["last_byte"] = self._clock.mono_ns()
