@@ -16,7 +16,7 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.grading import summary as summaries
 from proctor.grading.grade import GradeState
-from proctor.grading.summary import Final
+from proctor.grading.summary import Counted
 
 
 class PlannedTrial(NamedTuple):
@@ -26,7 +26,7 @@ class PlannedTrial(NamedTuple):
     epoch: int
 
 
-def summarize(planned: Sequence[PlannedTrial], finals: Mapping[PlannedTrial, Final]) -> dict[str, Any]:
+def summarize(planned: Sequence[PlannedTrial], finals: Mapping[PlannedTrial, Counted]) -> dict[str, Any]:
     return summaries.summarize((trial.model, trial.arm, finals.get(trial)) for trial in planned)
 
 
@@ -37,8 +37,8 @@ def trials(count: int, arm: str = "a", model: str | None = None) -> list[Planned
     return [PlannedTrial(f"task-{number}", model, arm, 1) for number in range(count)]
 
 
-def final(state: GradeState, reward: float | None = None) -> Final:
-    return Final(state, {PASS: None, FAIL: "below_threshold", UNGRADED: "verifier_timeout"}[state], reward)
+def final(state: GradeState, reward: float | None = None) -> Counted:
+    return Counted(state, {PASS: None, FAIL: "below_threshold", UNGRADED: "verifier_timeout"}[state], reward)
 
 
 def test_errors_do_not_leave_the_denominator() -> None:
@@ -117,7 +117,7 @@ def test_groups_stand_by_model_and_arm() -> None:
 def test_an_ungraded_final_without_a_reason_is_refused() -> None:
     planned = trials(2)
     with pytest.raises(Refusal) as caught:
-        summarize(planned, {planned[1]: Final(UNGRADED)})
+        summarize(planned, {planned[1]: Counted(UNGRADED)})
     assert caught.value.reason is Reason.EVIDENCE_DAMAGED
 
 
@@ -140,7 +140,7 @@ FINALS = st.builds(
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> tuple[list[PlannedTrial], dict[PlannedTrial, Final]]:
+def runs(draw: st.DrawFn) -> tuple[list[PlannedTrial], dict[PlannedTrial, Counted]]:
     planned = draw(PLANNED)
     done = [trial for trial in planned if draw(st.booleans())]
     return planned, {trial: draw(FINALS) for trial in done}
@@ -152,7 +152,7 @@ def _value(rate: dict[str, Any]) -> Fraction:
 
 @given(runs())
 def test_denominators_are_constant_and_bounds_are_ordered(
-    run: tuple[list[PlannedTrial], dict[PlannedTrial, Final]],
+    run: tuple[list[PlannedTrial], dict[PlannedTrial, Counted]],
 ) -> None:
     planned, finals = run
     summary = summarize(planned, finals)
@@ -174,7 +174,7 @@ def test_denominators_are_constant_and_bounds_are_ordered(
 
 @given(runs(), st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_no_byte(
-    run: tuple[list[PlannedTrial], dict[PlannedTrial, Final]], shuffler: random.Random
+    run: tuple[list[PlannedTrial], dict[PlannedTrial, Counted]], shuffler: random.Random
 ) -> None:
     planned, finals = run
     before = encode(summarize(planned, finals))
@@ -186,7 +186,7 @@ def test_the_order_of_rows_changes_no_byte(
 
 @given(runs())
 def test_a_final_more_narrows_the_bounds_and_moves_no_denominator(
-    run: tuple[list[PlannedTrial], dict[PlannedTrial, Final]],
+    run: tuple[list[PlannedTrial], dict[PlannedTrial, Counted]],
 ) -> None:
     planned, finals = run
     open_trials = [trial for trial in planned if trial not in finals]

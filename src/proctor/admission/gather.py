@@ -40,7 +40,7 @@ from proctor.study import (
     read_study,
     single_task_study,
 )
-from proctor.study.design import FunctionDesign
+from proctor.study.design import QUESTION, FunctionDesign
 from proctor.study.schema import TasksTable
 from proctor.tasks.discover import discover
 from proctor.tasks.harbor import read_task
@@ -229,9 +229,7 @@ def _freeze(
     ]
     if calling.rows is not None and calling.questions is not None:
         path = calling.questions.path
-        frozen += [
-            FrozenTask(row, calling.rows.digest(row), "question", path, calling.rows.cluster(row)) for row in rows
-        ]
+        frozen += [FrozenTask(row, calling.rows.digest(row), QUESTION, path, calling.rows.cluster(row)) for row in rows]
     if not frozen:
         return None
     parts = Parts(frozen, calling.models, calling.tools if rows else (), calling.questions if rows else None, code)

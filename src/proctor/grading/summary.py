@@ -39,7 +39,7 @@ _PLACES = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Final:
+class Counted:
     """How a trial ended: its last attempt's grade; `reason` is an id, None for a pass."""
 
     state: GradeState
@@ -47,10 +47,10 @@ class Final:
     reward: Number | None = None
 
 
-_NOT_RUN = Final(GradeState.UNGRADED, Reason.NOT_RUN.id)
+_NOT_RUN = Counted(GradeState.UNGRADED, Reason.NOT_RUN.id)
 
 
-def summarize(trials: Iterable[tuple[str | None, str, Final | None]]) -> dict[str, Any]:
+def summarize(trials: Iterable[tuple[str | None, str, Counted | None]]) -> dict[str, Any]:
     """The content of grade_summary.json; the module says what each field is.
 
     Args:
@@ -60,14 +60,14 @@ def summarize(trials: Iterable[tuple[str | None, str, Final | None]]) -> dict[st
         Refusal: `evidence_damaged` where an ungraded final has no reason.
     """
     # runs of 100,000 trials end in a few ways
-    groups: dict[tuple[str | None, str], Counter[Final]] = {}
+    groups: dict[tuple[str | None, str], Counter[Counted]] = {}
     for model, arm, final in trials:
         if final is not None and final.state is GradeState.UNGRADED and final.reason is None:
             raise Refusal(Reason.EVIDENCE_DAMAGED, "an ungraded final has no reason", observed=[model, arm])
         groups.setdefault((model, arm), Counter())[final or _NOT_RUN] += 1
     return {
         "format": FORMAT,
-        "all": _group(sum(groups.values(), Counter[Final]())),
+        "all": _group(sum(groups.values(), Counter[Counted]())),
         "groups": [
             {"model": model, "arm": arm, **_group(groups[model, arm])}
             for model, arm in sorted(groups, key=lambda key: (key[0] is not None, key[0] or "", key[1]))
@@ -75,7 +75,7 @@ def summarize(trials: Iterable[tuple[str | None, str, Final | None]]) -> dict[st
     }
 
 
-def _group(finals: Counter[Final]) -> dict[str, Any]:
+def _group(finals: Counter[Counted]) -> dict[str, Any]:
     planned = finals.total()
     states: Counter[GradeState] = Counter()
     reasons: Counter[str | None] = Counter()
@@ -101,7 +101,7 @@ def _rate(num: int, den: int) -> dict[str, Any]:
     return {"num": num, "den": den, "decimal": _decimal(Fraction(num, den)) if den else None}
 
 
-def _mean(finals: Counter[Final], planned: int) -> dict[str, Any]:
+def _mean(finals: Counter[Counted], planned: int) -> dict[str, Any]:
     # A double's shortest text is what the journal holds; the double itself is a fraction that nobody wrote.
     rewards = [
         (Fraction(repr(final.reward)), count)

@@ -13,19 +13,16 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.usage import Bucket
 from proctor.evidence.entries import JOURNAL, Entry, damaged
-from proctor.evidence.fold import SUPERSEDED, Cell, RunState
+from proctor.evidence.fold import SUPERSEDED, Cell, Final, RunState
 from proctor.evidence.kinds import FORMAT, Kind
 from proctor.evidence.reader import read_entries
 from proctor.evidence.runfolder import RunFolder
 from proctor.grading.grade import GradeState
-from proctor.grading.summary import Final, summarize
+from proctor.grading.summary import Counted, summarize
 from proctor.report.shapes import check_shape
 from proctor.report.spending import Spent
 from proctor.study import Design, Plan, Trial, plan
-from proctor.study.design import read_design
-
-# the format of a task that is a row of a question set
-QUESTION = "question"
+from proctor.study.design import QUESTION, read_design
 
 
 @dataclass(slots=True)
@@ -131,14 +128,7 @@ class Reading:
 
     def grades(self) -> dict[str, Any]:
         """What `grade_summary.json` holds, made anew."""
-        return summarize(
-            (
-                row.trial.model,
-                row.trial.arm,
-                Final(GradeState(row.grade), row.reason, row.reward) if row.final else None,
-            )
-            for row in self.rows
-        )
+        return grade_summary(self.plan, self.state)
 
 
 def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], None] | None = None) -> Reading:
@@ -153,10 +143,7 @@ def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], 
     """
     design = read_design(run.design_path)
     drawn = plan(design)
-    trials = list(drawn.trials())
-    shared: dict[Cell, Cell] = {}
-    cells = ((trial.id, Cell(trial.model, trial.arm)) for trial in trials)
-    state = RunState({name: shared.setdefault(cell, cell) for name, cell in cells})
+    state = new_state(drawn)
     questions = frozenset(task.name for task in design.tasks if task.format == QUESTION)
     tries: dict[int, Tries] = {}
     wanted = {claim.endpoint.partition(":")[2] for claim in design.hypotheses if claim.endpoint.startswith("reward:")}
@@ -176,9 +163,25 @@ def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], 
     made_up = frozenset(design.synthetic)
     rows = (
         _row(trial, state, tries, trial.task in questions, trial.model in made_up, clusters.get(trial.task))
-        for trial in trials
+        for trial in drawn.trials()
     )
     return Reading(run, design, drawn, state, tuple(rows))
+
+
+def new_state(drawn: Plan) -> RunState:
+    """The state of a run before its first entry."""
+    shared: dict[Cell, Cell] = {}
+    cells = ((trial.id, Cell(trial.model, trial.arm)) for trial in drawn.trials())
+    return RunState({name: shared.setdefault(cell, cell) for name, cell in cells})
+
+
+def grade_summary(drawn: Plan, state: RunState) -> dict[str, Any]:
+    """The content of grade_summary.json."""
+    return summarize((trial.model, trial.arm, _counted(state.final(trial.id))) for trial in drawn.trials())
+
+
+def _counted(final: Final | None) -> Counted | None:
+    return None if final is None else Counted(GradeState(final.grade), final.reason, final.reward)
 
 
 @contextmanager

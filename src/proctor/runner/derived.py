@@ -18,32 +18,21 @@ from typing import Any
 from proctor.core.canonical import encode
 from proctor.core.money import Usd
 from proctor.evidence.fold import Cell, CellCounts, RunState
-from proctor.evidence.reader import read_entries, read_own
+from proctor.evidence.reader import read_own
 from proctor.evidence.runfolder import FileRef, RunFolder
 from proctor.grading.grade import GradeState
-from proctor.grading.summary import Final, summarize
+from proctor.report.reading import grade_summary, new_state
 from proctor.study import Design, Plan
 
 FORMAT = 1
 
 
-def fold(run: RunFolder, plan: Plan) -> RunState:
-    """The run's state, read from its journal."""
-    return RunState.of(read_entries(run.journal_path, validate=False), _cells(plan))
-
-
 def fold_own(run: RunFolder, plan: Plan, entries: int) -> RunState:
-    """The same of so many entries, for the process that writes the journal."""
-    state = RunState(_cells(plan))
+    """The state of a run after so many entries, for the process that writes its journal."""
+    state = new_state(plan)
     for kind, body in read_own(run.journal_path, entries):
         state.apply(kind, body)
     return state
-
-
-def _cells(plan: Plan) -> dict[str, Cell]:
-    shared: dict[Cell, Cell] = {}
-    cells = ((trial.id, Cell(trial.model, trial.arm)) for trial in plan.trials())
-    return {name: shared.setdefault(cell, cell) for name, cell in cells}
 
 
 def derived_files(design: Design, drawn: Plan, state: RunState) -> dict[str, bytes]:
@@ -52,16 +41,6 @@ def derived_files(design: Design, drawn: Plan, state: RunState) -> dict[str, byt
         "grade_summary.json": encode(grade_summary(drawn, state)),
         "summary.json": encode(run_summary(design, drawn, state)),
     }
-
-
-def grade_summary(drawn: Plan, state: RunState) -> dict[str, Any]:
-    """The content of grade_summary.json."""
-    return summarize((trial.model, trial.arm, _final(state, trial.id)) for trial in drawn.trials())
-
-
-def _final(state: RunState, trial: str) -> Final | None:
-    final = state.final(trial)
-    return None if final is None else Final(GradeState(final.grade), final.reason, final.reward)
 
 
 def run_summary(design: Design, drawn: Plan, state: RunState) -> dict[str, Any]:

@@ -22,6 +22,8 @@ from proctor.core.refusal import Refusal
 from proctor.core.strictjson import loads
 
 FORMAT: Final = 1
+# the format of a task that is a row of a question set
+QUESTION = "question"
 MAX_DESIGN_BYTES = 256 * 2**20
 
 _ABSENT_IF_UNUSED = {"absent_if_unused": True}
