@@ -1,4 +1,4 @@
-"""Small task folders, and a world to hold them against."""
+"""Small task folders, and an offer to hold them against."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from proctor.tasks.offer import Offer
 from proctor.tasks.roots import RootFacts
-from proctor.tasks.world import World
 
 HOST = RootFacts(
     path=None,
@@ -47,10 +47,10 @@ def folder(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def world() -> Callable[..., World]:
-    """A namespace world of an ordinary user, with what is given in place."""
+def offer() -> Callable[..., Offer]:
+    """What the namespace sandbox offers an ordinary user, with what is given in place."""
 
-    def make(**given: Any) -> World:
+    def make(**given: Any) -> Offer:
         facts: dict[str, Any] = {
             "sandbox": "namespace",
             "builds_images": False,
@@ -60,6 +60,6 @@ def world() -> Callable[..., World]:
             "default_root": HOST,
             "agent": "oracle",
         }
-        return World(**{**facts, **given})
+        return Offer(**{**facts, **given})
 
     return make

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from proctor.core.refusal import Refusal
+from proctor.tasks.offer import Offer
 from proctor.tasks.plan import TaskPlan, plan_task
 from proctor.tasks.task import Task
-from proctor.tasks.world import World
 
 
-def obstacles(task: Task, world: World) -> list[Refusal]:
+def obstacles(task: Task, offer: Offer) -> list[Refusal]:
     """What stops the task there."""
-    return plan_task(task, world)[1]
+    return plan_task(task, offer)[1]
 
 
-def environment_plan(task: Task, world: World) -> TaskPlan:
+def environment_plan(task: Task, offer: Offer) -> TaskPlan:
     """How the task runs there, where nothing stops it."""
-    plan, refusals = plan_task(task, world)
+    plan, refusals = plan_task(task, offer)
     assert refusals == []
     return plan

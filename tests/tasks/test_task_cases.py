@@ -12,11 +12,11 @@ from proctor.core.reasons import Reason
 from proctor.tasks.context import CopyIn
 from proctor.tasks.discover import Found, discover
 from proctor.tasks.harbor import read_task
+from proctor.tasks.offer import Offer
 from proctor.tasks.recipe import Folder
 from proctor.tasks.roots import RootFacts
-from proctor.tasks.world import World
 
-Worlds = Callable[..., World]
+Offers = Callable[..., Offer]
 
 JUDGED: dict[str, list[Reason]] = {
     "benchflow-acp-smoke": [],
@@ -30,9 +30,9 @@ JUDGED: dict[str, list[Reason]] = {
 
 
 @pytest.mark.parametrize(("name", "expected"), JUDGED.items(), ids=JUDGED.keys())
-def test_each_folder_on_a_plain_host(cases: Path, world: Worlds, name: str, expected: list[Reason]) -> None:
+def test_each_folder_on_a_plain_host(cases: Path, offer: Offers, name: str, expected: list[Reason]) -> None:
     task = read_task(cases / "tasks" / name)
-    assert [refusal.reason for refusal in obstacles(task, world())] == expected
+    assert [refusal.reason for refusal in obstacles(task, offer())] == expected
     assert task.unknown_keys == ()
 
 
@@ -45,29 +45,29 @@ def test_every_folder_is_found_and_named(cases: Path) -> None:
     assert [item for item in found if item.found is Found.NOTHING] == []
 
 
-def test_acp_smoke_gets_its_directory_from_the_compose_file(cases: Path, world: Worlds) -> None:
+def test_acp_smoke_gets_its_directory_from_the_compose_file(cases: Path, offer: Offers) -> None:
     task = read_task(cases / "tasks/benchflow-acp-smoke")
-    main = environment_plan(task, world()).main
+    main = environment_plan(task, offer()).main
     assert (main.image, main.workdir, main.build) == ("ubuntu:24.04", "/app", (Folder(0, "/app"),))
     assert any(note.startswith("task.md stands beside") for note in task.notes)
     assert task.migrated == ("version -> schema_version",)
 
 
-def test_host_credentials_do_not_leak(cases: Path, world: Worlds) -> None:
+def test_host_credentials_do_not_leak(cases: Path, offer: Offers) -> None:
     task = read_task(cases / "tasks/tetrabench-credential-boundary")
     templates = task.environment.table.env
-    plan = environment_plan(task, world(host_env={name: f"leak-{name}" for name in templates}))
+    plan = environment_plan(task, offer(host_env={name: f"leak-{name}" for name in templates}))
     assert len(templates) == 30
     assert plan.main.env == dict.fromkeys(templates, "unavailable")
     assert plan.host_variables == ()
 
 
-def test_echo_runs_where_a_root_with_pytest_is_named(cases: Path, world: Worlds) -> None:
+def test_echo_runs_where_a_root_with_pytest_is_named(cases: Path, offer: Offers) -> None:
     task = read_task(cases / "tasks/tb4-v4-echo")
-    (refusal,) = obstacles(task, world())
+    (refusal,) = obstacles(task, offer())
     assert refusal.path == f"{task.path}/tests/Dockerfile:2"
     prepared = RootFacts(Path("/roots/python"), python={"pytest": "7.2.1"}, pythons=frozenset({"3.11"}))
-    plan = environment_plan(task, world(substitutes={"python:3.13-slim": prepared}))
+    plan = environment_plan(task, offer(substitutes={"python:3.13-slim": prepared}))
     assert plan.verifier is not None and plan.verifier.base_substituted is not None
     assert (plan.main.root, plan.verifier.root, plan.bring_tests) == (prepared.path, prepared.path, False)
     assert plan.verifier.base_substituted["version_notes"] == [
@@ -81,14 +81,14 @@ def test_echo_runs_where_a_root_with_pytest_is_named(cases: Path, world: Worlds)
     )
     assert [item.source for item in task.artifacts] == ["/app/answer.txt"]
     bare = RootFacts(Path("/roots/bare"), pythons=frozenset({"3.13"}))
-    found = obstacles(task, world(substitutes={"python:3.13-slim": bare}))
+    found = obstacles(task, offer(substitutes={"python:3.13-slim": bare}))
     assert [(item.reason, item.observed) for item in found] == [(Reason.TASK_NEEDS_PACKAGES, ["pytest (pip)"])]
 
 
-def test_lake_warming_names_all_its_packages(cases: Path, world: Worlds) -> None:
+def test_lake_warming_names_all_its_packages(cases: Path, offer: Offers) -> None:
     task = read_task(cases / "tasks/skillsbench-lake-warming")
     root = RootFacts(Path("/r"), dpkg={"python3": "3.12", "python3-pip": "24"}, python={"numpy": "1.26.4"})
-    (refusal,) = obstacles(task, world(substitutes={"ubuntu:24.04": root}))
+    (refusal,) = obstacles(task, offer(substitutes={"ubuntu:24.04": root}))
     assert refusal.reason is Reason.TASK_NEEDS_PACKAGES
     wanted = ["pandas", "scipy", "scikit-learn", "factor_analyzer", "pymannkendall"]
     assert refusal.observed == [f"{name} (pip)" for name in wanted]

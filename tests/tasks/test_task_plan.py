@@ -16,13 +16,13 @@ from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Network
 from proctor.tasks.context import CopyIn
 from proctor.tasks.harbor import read_task
+from proctor.tasks.offer import Offer, agent_network, canonical_image, verifier_network
 from proctor.tasks.recipe import Command, Folder
 from proctor.tasks.roots import RootFacts
 from proctor.tasks.variables import resolve
-from proctor.tasks.world import World, agent_network, canonical_image, verifier_network
 
 Make = Callable[..., Path]
-Worlds = Callable[..., World]
+Offers = Callable[..., Offer]
 
 PREPARED = RootFacts(
     path=Path("/roots/python"),
@@ -33,8 +33,8 @@ PREPARED = RootFacts(
 )
 
 
-def reasons(root: Path, world: World) -> list[Reason]:
-    return [refusal.reason for refusal in obstacles(read_task(root), world)]
+def reasons(root: Path, offer: Offer) -> list[Reason]:
+    return [refusal.reason for refusal in obstacles(read_task(root), offer)]
 
 
 @pytest.mark.parametrize(
@@ -84,15 +84,15 @@ def reasons(root: Path, world: World) -> list[Reason]:
     ],
 )
 def test_each_obstacle_alone_by_its_reason(
-    folder: Make, world: Worlds, files: dict[str, str | None], given: dict[str, Any], reason: Reason
+    folder: Make, offer: Offers, files: dict[str, str | None], given: dict[str, Any], reason: Reason
 ) -> None:
     task = read_task(folder(files))
-    found = obstacles(task, world(**given))
+    found = obstacles(task, offer(**given))
     assert [refusal.reason for refusal in found] == [reason]
     assert found[0].path
 
 
-def test_obstacles_are_all_said_at_once(folder: Make, world: Worlds) -> None:
+def test_obstacles_are_all_said_at_once(folder: Make, offer: Offers) -> None:
     root = folder(
         {
             "task.toml": "[environment]\ngpus = 2\nos = 'windows'\n[agent]\nuser = 'x'\n",
@@ -100,7 +100,7 @@ def test_obstacles_are_all_said_at_once(folder: Make, world: Worlds) -> None:
             "environment/Dockerfile": "FROM debian\nRUN make\nRUN make install\n",
         }
     )
-    assert set(reasons(root, world())) == {
+    assert set(reasons(root, offer())) == {
         Reason.TASK_NEEDS_GPU,
         Reason.TASK_OS_UNSUPPORTED,
         Reason.TASK_NEEDS_ROOT,
@@ -109,30 +109,30 @@ def test_obstacles_are_all_said_at_once(folder: Make, world: Worlds) -> None:
     }
 
 
-def test_a_sandbox_with_images_users_and_all_has_none_of_these_obstacles(folder: Make, world: Worlds) -> None:
+def test_a_sandbox_with_images_users_and_all_has_none_of_these_obstacles(folder: Make, offer: Offers) -> None:
     files = {
         "environment/Dockerfile": "FROM postgres:16\nRUN make\nRUN chown 5 /x\nUSER me\n",
         "task.toml": "[agent]\nuser = 'x'\n",
         "solution/solve.sh": None,
     }
-    assert reasons(folder(files), world(builds_images=True, many_users=True, agent="nop")) == []
+    assert reasons(folder(files), offer(builds_images=True, many_users=True, agent="nop")) == []
 
 
-def test_users_are_fine_where_the_sandbox_has_many(folder: Make, world: Worlds) -> None:
+def test_users_are_fine_where_the_sandbox_has_many(folder: Make, offer: Offers) -> None:
     files = {
         "task.toml": "[agent]\nuser = 'someone'\n[verifier]\nuser = 0\n",
         "environment/Dockerfile": "FROM debian\nRUN chown daemon /opt\nUSER daemon\nRUN touch /tmp/x\n",
     }
-    plan = environment_plan(read_task(folder(files)), world(many_users=True))
+    plan = environment_plan(read_task(folder(files)), offer(many_users=True))
     assert (plan.agent_user, plan.verifier_user, plan.main.user) == ("someone", None, "daemon")
     assert Command(4, ("touch", "/tmp/x"), "/", user="daemon") in plan.main.build
 
 
 @pytest.mark.parametrize(("user", "known"), [("agent", True), ("stranger", False), ("1234", True), ("root", True)])
-def test_a_user_that_the_named_root_lacks_refuses(folder: Make, world: Worlds, user: str, known: bool) -> None:
+def test_a_user_that_the_named_root_lacks_refuses(folder: Make, offer: Offers, user: str, known: bool) -> None:
     root = RootFacts(Path("/roots/x"), users=frozenset({"root", "agent"}))
     files = {"task.toml": f"[agent]\nuser = '{user}'\n[environment]\ndocker_image = 'org/app'\n"}
-    found = reasons(folder(files), world(many_users=True, substitutes={"org/app": root}))
+    found = reasons(folder(files), offer(many_users=True, substitutes={"org/app": root}))
     assert found == ([] if known else [Reason.TASK_NEEDS_DOCKER])
 
 
@@ -146,7 +146,7 @@ CMD ["python"]
 """
 
 
-def test_a_dockerfile_becomes_ordered_steps(folder: Make, world: Worlds) -> None:
+def test_a_dockerfile_becomes_ordered_steps(folder: Make, offer: Offers) -> None:
     root = folder(
         {
             "environment/Dockerfile": DOCKERFILE,
@@ -154,7 +154,7 @@ def test_a_dockerfile_becomes_ordered_steps(folder: Make, world: Worlds) -> None
             "task.toml": "[environment]\ncpus = 2\nmemory_mb = 1\nstorage_mb = 2\nenv = {B = '3', C = '${C:-4}'}\n",
         }
     )
-    main = environment_plan(read_task(root), world(host_env={"C": "5", "OTHER": "x"})).main
+    main = environment_plan(read_task(root), offer(host_env={"C": "5", "OTHER": "x"})).main
     assert main.build == (
         Folder(4, "/app"),
         CopyIn(root / "environment/data", "/app/data"),
@@ -197,33 +197,33 @@ def test_a_dockerfile_becomes_ordered_steps(folder: Make, world: Worlds) -> None
         ({"task.toml": "[environment]\ndocker_image = 'debian:12'"}, "/"),
     ],
 )
-def test_the_working_directory(folder: Make, world: Worlds, files: dict[str, str], workdir: str) -> None:
-    main = environment_plan(read_task(folder(files)), world()).main
+def test_the_working_directory(folder: Make, offer: Offers, files: dict[str, str], workdir: str) -> None:
+    main = environment_plan(read_task(folder(files)), offer()).main
     assert main.workdir == workdir
     made = [step.path for step in main.build if isinstance(step, Folder)]
     assert made == ([] if workdir == "/" else list(dict.fromkeys([*made, workdir])))
 
 
-def test_loose_files_go_into_the_working_directory(folder: Make, world: Worlds) -> None:
+def test_loose_files_go_into_the_working_directory(folder: Make, offer: Offers) -> None:
     root = folder({"environment/a.txt": "a", "task.toml": "[environment]\nworkdir = '/w'\n"})
-    main = environment_plan(read_task(root), world()).main
+    main = environment_plan(read_task(root), offer()).main
     assert main.build == (Folder(0, "/w"), CopyIn(root / "environment", "/w"))
     assert main.base_substituted is None
 
 
-def test_loose_files_go_into_the_world_of_a_named_image(folder: Make, world: Worlds) -> None:
+def test_loose_files_go_into_the_world_of_a_named_image(folder: Make, offer: Offers) -> None:
     toml = "[environment]\ndocker_image = 'debian:12'\nworkdir = '/w'\n"
     root = folder({"environment/a.txt": "a", "task.toml": toml})
-    main = environment_plan(read_task(root), world()).main
+    main = environment_plan(read_task(root), offer()).main
     assert main.build == (Folder(0, "/w"), CopyIn(root / "environment", "/w"))
 
 
-def test_an_image_is_used_and_the_build_is_not(folder: Make, world: Worlds) -> None:
+def test_an_image_is_used_and_the_build_is_not(folder: Make, offer: Offers) -> None:
     root = folder(
         {"task.toml": "[environment]\ndocker_image = 'ubuntu:24.04'", "environment/Dockerfile": "FROM x\nRUN make\n"}
     )
     task = read_task(root)
-    main = environment_plan(task, world()).main
+    main = environment_plan(task, offer()).main
     assert (main.image, main.build) == ("ubuntu:24.04", ())
     assert any("is not built" in note for note in task.notes)
 
@@ -231,13 +231,13 @@ def test_an_image_is_used_and_the_build_is_not(folder: Make, world: Worlds) -> N
 @pytest.mark.parametrize(
     "name", ["python:3.13-slim", "docker.io/library/python:3.13-slim", "docker.io/python:3.13-slim"]
 )
-def test_a_named_root_serves_installs_that_it_holds(folder: Make, world: Worlds, name: str) -> None:
+def test_a_named_root_serves_installs_that_it_holds(folder: Make, offer: Offers, name: str) -> None:
     files = {
         "environment/Dockerfile": "FROM python:3.13-slim@sha256:ab\n"
         "RUN apt-get update && apt-get install -y curl=7 mail-transport-agent\n"
         "RUN pip install Scikit_Learn PyTest==9.1.1\n"
     }
-    main = environment_plan(read_task(folder(files)), world(substitutes={name: PREPARED})).main
+    main = environment_plan(read_task(folder(files)), offer(substitutes={name: PREPARED})).main
     assert main.root == Path("/roots/python")
     assert main.base_substituted is not None
     assert main.base_substituted["explicit"] is True
@@ -248,25 +248,25 @@ def test_a_named_root_serves_installs_that_it_holds(folder: Make, world: Worlds,
     ]
 
 
-def test_packages_that_a_named_root_lacks_refuse(folder: Make, world: Worlds) -> None:
+def test_packages_that_a_named_root_lacks_refuse(folder: Make, offer: Offers) -> None:
     files = {"environment/Dockerfile": "FROM debian:12\nRUN pip install pandas pytest && apt install jq\n"}
-    (refusal,) = obstacles(read_task(folder(files)), world(substitutes={"debian:12": PREPARED}))
+    (refusal,) = obstacles(read_task(folder(files)), offer(substitutes={"debian:12": PREPARED}))
     assert refusal.reason is Reason.TASK_NEEDS_PACKAGES
     assert refusal.observed == ["pandas (pip)", "jq (apt)"]
 
 
-def test_installs_without_a_named_root_refuse_even_if_the_host_has_them(folder: Make, world: Worlds) -> None:
+def test_installs_without_a_named_root_refuse_even_if_the_host_has_them(folder: Make, offer: Offers) -> None:
     files = {"environment/Dockerfile": "FROM debian:12\nWORKDIR /a\nRUN pip install pytest\n"}
     root = folder(files)
-    (refusal,) = obstacles(read_task(root), world(substitutes={"ubuntu:24.04": PREPARED}))
+    (refusal,) = obstacles(read_task(root), offer(substitutes={"ubuntu:24.04": PREPARED}))
     assert refusal.reason is Reason.TASK_NEEDS_DOCKER
     assert refusal.path == f"{root}/environment/Dockerfile:3"
     assert "line 3" in refusal.message and "pip install pytest" in refusal.message
 
 
-def test_all_lines_in_the_way_are_on_the_record(folder: Make, world: Worlds) -> None:
+def test_all_lines_in_the_way_are_on_the_record(folder: Make, offer: Offers) -> None:
     files = {"environment/Dockerfile": "FROM org/app:1\nRUN make\nRUN pip install x\n"}
-    (refusal,) = obstacles(read_task(folder(files)), world())
+    (refusal,) = obstacles(read_task(folder(files)), offer())
     assert [(each["line"], each["text"]) for each in refusal.observed] == [
         (1, "FROM org/app:1"),
         (2, "RUN make"),
@@ -278,24 +278,24 @@ def test_all_lines_in_the_way_are_on_the_record(folder: Make, world: Worlds) -> 
 SEPARATE = 'artifacts = ["/app/out"]\n[verifier]\nenvironment_mode = "separate"\n[environment]\nmemory_mb = 64\n'
 
 
-def test_a_separate_verifier_with_its_own_build(folder: Make, world: Worlds) -> None:
+def test_a_separate_verifier_with_its_own_build(folder: Make, offer: Offers) -> None:
     root = folder({"task.toml": SEPARATE, "tests/Dockerfile": "FROM debian\nCOPY . /tests/\nWORKDIR /v\n"})
-    plan = environment_plan(read_task(root), world())
+    plan = environment_plan(read_task(root), offer())
     assert plan.verifier is not None
     assert plan.verifier.build == (CopyIn(root / "tests", "/tests"), Folder(3, "/v"))
     assert plan.verifier.memory_bytes == 64 * 2**20
     assert (plan.bring_tests, plan.verifier.workdir, plan.main.workdir) == (False, "/v", "/app")
 
 
-def test_a_separate_verifier_without_one_gets_the_environment_anew(folder: Make, world: Worlds) -> None:
+def test_a_separate_verifier_without_one_gets_the_environment_anew(folder: Make, offer: Offers) -> None:
     root = folder({"task.toml": SEPARATE, "environment/Dockerfile": "FROM debian\nWORKDIR /d\n"})
-    plan = environment_plan(read_task(root), world())
+    plan = environment_plan(read_task(root), offer())
     assert plan.verifier is not None
     assert (plan.verifier.workdir, plan.verifier.build, plan.bring_tests) == ("/d", plan.main.build, True)
 
 
-def test_a_shared_verifier_has_no_world_of_its_own(folder: Make, world: Worlds) -> None:
-    plan = environment_plan(read_task(folder({"tests/Dockerfile": "FROM x\nRUN make\n"})), world())
+def test_a_shared_verifier_has_no_world_of_its_own(folder: Make, offer: Offers) -> None:
+    plan = environment_plan(read_task(folder({"tests/Dockerfile": "FROM x\nRUN make\n"})), offer())
     assert (plan.verifier, plan.bring_tests) == (None, True)
 
 
@@ -328,13 +328,13 @@ def test_the_stricter_network_wins(study: str, task: str | None, agent: str, ver
     assert (agent_network(study, task), verifier_network(study, task)) == (agent, verifier)
 
 
-def test_a_task_s_wider_network_is_noted(folder: Make, world: Worlds) -> None:
+def test_a_task_s_wider_network_is_noted(folder: Make, offer: Offers) -> None:
     root = folder({"task.toml": "[environment]\nnetwork_mode = 'public'\n[verifier]\nnetwork_mode = 'no-network'\n"})
-    (note,) = environment_plan(read_task(root), world()).notes
+    (note,) = environment_plan(read_task(root), offer()).notes
     assert "agent" in note and "public" in note and "gateway-only" in note
 
 
-def test_credentials_of_the_host_stay_out_where_a_default_serves(folder: Make, world: Worlds) -> None:
+def test_credentials_of_the_host_stay_out_where_a_default_serves(folder: Make, offer: Offers) -> None:
     root = folder(
         {
             "task.toml": "[environment.env]\n"
@@ -343,23 +343,23 @@ def test_credentials_of_the_host_stay_out_where_a_default_serves(folder: Make, w
         }
     )
     host = {"AWS_REGION": "r", "my_Api_Key": "k", "LANG": "C", "HF_TOKEN": "t", "JUDGE_API_KEY": "j", "SECRET": "s"}
-    plan = environment_plan(read_task(root), world(host_env=host))
+    plan = environment_plan(read_task(root), offer(host_env=host))
     assert plan.main.env == {"A": "none", "B": "none", "C": "C", "D": "t"}
     assert plan.verifier_env == {"J": "j"}
     assert plan.host_variables == ("LANG", "HF_TOKEN", "JUDGE_API_KEY")
     assert plan.main.notes == ("host variables kept out, their defaults used: AWS_REGION, my_Api_Key",)
 
 
-def test_a_template_within_a_longer_value_is_taken_as_written_and_said(folder: Make, world: Worlds) -> None:
+def test_a_template_within_a_longer_value_is_taken_as_written_and_said(folder: Make, offer: Offers) -> None:
     task = read_task(folder({"task.toml": "[environment.env]\nA = 'x-${HOME}'\nB = '${HOME}'\n"}))
-    assert environment_plan(task, world(host_env={"HOME": "/h"})).main.env == {"A": "x-${HOME}", "B": "/h"}
+    assert environment_plan(task, offer(host_env={"HOME": "/h"})).main.env == {"A": "x-${HOME}", "B": "/h"}
     assert [note for note in task.notes if note.endswith("taken as written: A")]
 
 
-def test_keys_of_the_study_s_models_go_nowhere(folder: Make, world: Worlds) -> None:
+def test_keys_of_the_study_s_models_go_nowhere(folder: Make, offer: Offers) -> None:
     root = folder({"task.toml": "[verifier.env]\nK = '${MODEL_KEY}'\nL = '${MODEL_KEY:-d}'\n"})
     (refusal,) = obstacles(
-        read_task(root), world(host_env={"MODEL_KEY": "s3cret"}, withheld_env=frozenset({"MODEL_KEY"}))
+        read_task(root), offer(host_env={"MODEL_KEY": "s3cret"}, withheld_env=frozenset({"MODEL_KEY"}))
     )
     assert refusal.reason is Reason.TASK_ENV_MISSING
     assert "s3cret" not in str(refusal.as_record())

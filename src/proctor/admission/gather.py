@@ -18,6 +18,7 @@ from proctor.admission.calling import Calling, calling_facts, gather_calling, na
 from proctor.admission.facts import Component, Facts, FolderFacts, Request
 from proctor.admission.money import money_facts
 from proctor.admission.notices import notices
+from proctor.admission.plans import plan_tasks
 from proctor.admission.provenance import git_facts, versions
 from proctor.admission.ready import Ready
 from proctor.agents.base import Agent, installed_agents, make_agent
@@ -33,7 +34,6 @@ from proctor.study import (
     LoadedStudy,
     ModelDesign,
     Parts,
-    SandboxDesign,
     Selection,
     diff_designs,
     freeze,
@@ -44,12 +44,10 @@ from proctor.study.design import QUESTION, FunctionDesign
 from proctor.study.schema import TasksTable
 from proctor.tasks.discover import discover
 from proctor.tasks.harbor import read_task
-from proctor.tasks.plan import TaskPlan, plan_task
+from proctor.tasks.plan import TaskPlan
 from proctor.tasks.questions import QuestionSet
-from proctor.tasks.roots import RootFacts, read_root
 from proctor.tasks.selection import duplicates, select
 from proctor.tasks.task import Task
-from proctor.tasks.world import World
 
 SANDBOXES = "proctor.sandboxes"
 RUNS = "runs"
@@ -126,7 +124,9 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
         agents = _agents(design, loaded.folder, handed, found)
         selected = {task.name: tasks[task.name] for task in design.tasks if task.name in tasks}
         withheld = named_variables(calling.models.values())
-        plans = _plans(design, selected, loaded.folder, available, withheld, found) if available.available else {}
+        plans: dict[tuple[str, str], TaskPlan] = {}
+        if available.available:
+            plans, found.obstacles = plan_tasks(design, selected, loaded.folder, available, withheld)
         ready = Ready(
             design=design,
             base=loaded.folder.resolve(),
@@ -294,78 +294,6 @@ def _agents(design: Design, base: Path, handed: HandedOver | None, found: _Found
             if refusal.as_record() not in [known.as_record() for known in found.agents]:
                 found.agents.append(refusal)
     return agents
-
-
-def _plans(
-    design: Design,
-    tasks: Mapping[str, Task],
-    base: Path,
-    available: Availability,
-    withheld: frozenset[str],
-    found: _Found,
-) -> dict[tuple[str, str], TaskPlan]:
-    plans: dict[tuple[str, str], TaskPlan] = {}
-    roots: dict[Path | None, RootFacts] = {}
-    made: dict[str | None, dict[str, TaskPlan]] = {}
-    for arm in design.arms:
-        # arms whose world is the study's own share its plans, and are refused once
-        key = None if arm.sandbox is None else arm.name
-        if key not in made:
-            made[key] = _plans_of(arm.name, design, tasks, base, available, withheld, roots, found)
-        plans |= {(task, arm.name): task_plan for task, task_plan in made[key].items()}
-    return plans
-
-
-def _plans_of(
-    arm: str,
-    design: Design,
-    tasks: Mapping[str, Task],
-    base: Path,
-    available: Availability,
-    withheld: frozenset[str],
-    roots: dict[Path | None, RootFacts],
-    found: _Found,
-) -> dict[str, TaskPlan]:
-    try:
-        world = _world(design.sandbox_of(arm), design.agent_of(arm).name, base, available, withheld, roots)
-    except Refusal as refusal:
-        found.obstacles.append(refusal)
-        return {}
-    plans = {}
-    for name, task in tasks.items():
-        task_plan, in_the_way = plan_task(task, world)
-        found.obstacles.extend(in_the_way)
-        if not in_the_way:
-            plans[name] = task_plan
-    return plans
-
-
-def _world(
-    sandbox: SandboxDesign,
-    agent: str,
-    base: Path,
-    available: Availability,
-    withheld: frozenset[str],
-    roots: dict[Path | None, RootFacts],
-) -> World:
-    def root(written: str | None) -> RootFacts:
-        path = None if written is None else (base / written).absolute()
-        if path not in roots:
-            roots[path] = read_root(path)
-        return roots[path]
-
-    return World(
-        sandbox=available.kind,
-        builds_images=available.capabilities.builds_images,
-        many_users=available.capabilities.many_users,
-        networks=frozenset(network.value for network in available.capabilities.networks),
-        network=sandbox.network,
-        default_root=root(sandbox.rootfs),
-        substitutes={image: root(written) for image, written in sandbox.substitute.items()},
-        host_env=dict(os.environ),
-        withheld_env=withheld,
-        agent=agent,
-    )
 
 
 def _changes(frozen: Design | None, design: Design) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class Artifact:
 
 
 @dataclass(frozen=True)
-class World:
+class WorldPlan:
     """One sandbox to be: its root, what is done to it in order before it is ready, and how commands run in it."""
 
     root: Path | None
@@ -157,8 +157,8 @@ class Job(Try):
     world as it stood at pre-verify.
     """
 
-    world: World
-    separate: World | None
+    world: WorldPlan
+    separate: WorldPlan | None
     instruction: str
     solution: Solution | None
     agent_user: str | None

@@ -23,7 +23,7 @@ from proctor.core.strictjson import loads
 from proctor.core.waiting import finish, in_thread
 from proctor.evidence.kinds import Kind
 from proctor.evidence.runfolder import RunFolder
-from proctor.rollout.job import Artifact, Command, Healthcheck, Job, World
+from proctor.rollout.job import Artifact, Command, Healthcheck, Job, WorldPlan
 from proctor.rollout.record import Record
 from proctor.rollout.tools import Tools
 from proctor.sandbox.base import MARKER, Ended, Exec, Network, PutItem, Sandbox, SandboxSpec, Snapshot
@@ -36,7 +36,7 @@ LOG_BYTES = 64 * 2**20
 LOG_FILES = 2_000
 
 
-async def start(job: Job, plan: World, role: str, tools: Tools) -> Sandbox:
+async def start(job: Job, plan: WorldPlan, role: str, tools: Tools) -> Sandbox:
     """Start a world of its own from the plan's root."""
     network = plan.network if role == "agent" else job.tests.network
     return await tools.kind.start(_spec(job, plan, role, network, tools), tools.admitted)
@@ -57,7 +57,7 @@ async def running(coming: Awaitable[Sandbox]) -> AsyncIterator[Sandbox]:
         await finish(world.stop())
 
 
-def _spec(job: Job, plan: World, role: str, network: Network, tools: Tools) -> SandboxSpec:
+def _spec(job: Job, plan: WorldPlan, role: str, network: Network, tools: Tools) -> SandboxSpec:
     return SandboxSpec(
         name=f"{job.trial[:8]}-{job.number}-{role[0]}",
         scratch=scratch(job, tools) / role[0],
@@ -134,7 +134,7 @@ def kept(attempt_scratch: Path) -> tuple[Snapshot, dict[str, str]] | None:
     return Snapshot(said["kind"], root, layers, said["facts"]), said["env"]
 
 
-def note(record: Record, role: str, world: Sandbox, plan: World, *, from_snapshot: bool) -> None:
+def note(record: Record, role: str, world: Sandbox, plan: WorldPlan, *, from_snapshot: bool) -> None:
     """On the record: what is really in force."""
     record.post(
         Kind.SANDBOX_STARTED,
@@ -146,7 +146,7 @@ def note(record: Record, role: str, world: Sandbox, plan: World, *, from_snapsho
     )
 
 
-async def furnish(world: Sandbox, plan: World, folder: Path) -> None:
+async def furnish(world: Sandbox, plan: WorldPlan, folder: Path) -> None:
     """Make the log folders and the working directory, do the plan's steps, and wait until the world is well.
 
     Raises:
@@ -168,7 +168,7 @@ async def furnish(world: Sandbox, plan: World, folder: Path) -> None:
         await _well(world, plan, plan.healthcheck, folder)
 
 
-async def _step(world: Sandbox, plan: World, command: Command, folder: Path) -> None:
+async def _step(world: Sandbox, plan: WorldPlan, command: Command, folder: Path) -> None:
     ended = await _command(world, plan, command, folder / "setup.txt")
     if ended.exit_code != 0:
         raise Refusal(
@@ -178,7 +178,7 @@ async def _step(world: Sandbox, plan: World, command: Command, folder: Path) -> 
         )
 
 
-async def _well(world: Sandbox, plan: World, check: Healthcheck, folder: Path) -> None:
+async def _well(world: Sandbox, plan: WorldPlan, check: Healthcheck, folder: Path) -> None:
     await asyncio.sleep(check.start_period_sec)
     for again in range(check.retries + 1):
         if again:
@@ -195,7 +195,7 @@ async def _well(world: Sandbox, plan: World, check: Healthcheck, folder: Path) -
     )
 
 
-async def _command(world: Sandbox, plan: World, command: Command, output: Path) -> Ended:
+async def _command(world: Sandbox, plan: WorldPlan, command: Command, output: Path) -> Ended:
     return await world.exec(
         Exec(
             command.argv,

@@ -12,7 +12,7 @@ from proctor.agents.base import Solution
 from proctor.core.ids import attempt_id, trial_folder
 from proctor.evidence.fold import NextAttempt
 from proctor.grading.solved import DuplicateTests, parse_solved
-from proctor.rollout.job import Artifact, Command, Healthcheck, Job, RowJob, Tests, World
+from proctor.rollout.job import Artifact, Command, Healthcheck, Job, RowJob, Tests, WorldPlan
 from proctor.runner.inputs import Inputs
 from proctor.sandbox.base import Limits, Network, PutItem
 from proctor.study.design import SandboxDesign
@@ -104,9 +104,9 @@ def _row_job(ready: Ready, inputs: Inputs, trial: Trial, common: Mapping[str, An
 
 def _world(
     plan: EnvironmentPlan, table: EnvironmentTable, sandbox: SandboxDesign, network: str, inputs: Inputs
-) -> World:
+) -> WorldPlan:
     check = table.healthcheck
-    return World(
+    return WorldPlan(
         root=plan.root,
         substituted=plan.base_substituted,
         workdir=plan.workdir,
@@ -126,7 +126,7 @@ def _world(
     )
 
 
-def _separate(task: Task, plan: TaskPlan, sandbox: SandboxDesign, inputs: Inputs) -> World | None:
+def _separate(task: Task, plan: TaskPlan, sandbox: SandboxDesign, inputs: Inputs) -> WorldPlan | None:
     if plan.verifier is None:
         return None
     environment = task.verifier_environment or task.environment

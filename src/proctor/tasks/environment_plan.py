@@ -15,12 +15,12 @@ from typing import Any
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.tasks.context import Context, CopyIn
+from proctor.tasks.offer import Offer, StandIn, no_stand_in, stand_in
 from proctor.tasks.recipe import Command, Copy, Folder, Install, Recipe, Unsupported
 from proctor.tasks.roots import PackageCheck, RootFacts, check_packages
 from proctor.tasks.task import Environment
 from proctor.tasks.tree import Tree
 from proctor.tasks.variables import Resolved, resolve
-from proctor.tasks.world import StandIn, World, no_stand_in, stand_in
 
 LOOSE_WORKDIR = "/app"
 
@@ -54,7 +54,7 @@ class EnvironmentPlan:
 
 
 def plan_environment(
-    environment: Environment, tree: Tree, world: World, runs_as: Mapping[str, str | int | None]
+    environment: Environment, tree: Tree, offer: Offer, runs_as: Mapping[str, str | int | None]
 ) -> tuple[EnvironmentPlan, list[Refusal]]:
     """The plan, and what stops it (the plan is of no use where anything does).
 
@@ -81,20 +81,20 @@ def plan_environment(
         or ("/" if environment.describes else LOOSE_WORKDIR)
     )
     env = dict(recipe.env) if recipe else {}
-    resolved = resolve({**(compose.env if compose else {}), **table.env}, world.host_env, world.withheld_env, seen=True)
+    resolved = resolve({**(compose.env if compose else {}), **table.env}, offer.host_env, offer.withheld_env, seen=True)
     refusals.extend(missing_variables(resolved, f"{environment.folder} env", tree))
     user = (compose.user if compose else None) or (recipe.user if recipe else None)
-    if not world.many_users:
+    if not offer.many_users:
         refusals.extend(_several_users(recipe, {**runs_as, "environment": user}, tree))
     root, substituted, build, notes = None, None, [], []
-    if not world.builds_images:
-        stand, lines = _stand_in(environment, recipe, image, world)
+    if not offer.builds_images:
+        stand, lines = _stand_in(environment, recipe, image, offer)
         root = stand.root.path
         installs = [step for step in recipe.steps if isinstance(step, Install)] if recipe else []
         check = check_packages(stand.root, installs) if stand.explicit else PackageCheck((), ())
         refusals.extend(_unbuildable(environment, recipe, lines, tree))
         refusals.extend(_lacking(environment, check, image, tree))
-        if world.many_users:
+        if offer.many_users:
             refusals.extend(_unknown_users({**runs_as, "environment": user}, stand.root, tree))
         if image is not None:
             substituted = _record(image, stand, installs, check, recipe)
@@ -157,14 +157,14 @@ def _machine(environment: Environment, tree: Tree) -> list[Refusal]:
 
 
 def _stand_in(
-    environment: Environment, recipe: Recipe | None, image: str | None, world: World
+    environment: Environment, recipe: Recipe | None, image: str | None, offer: Offer
 ) -> tuple[StandIn, list[Unsupported]]:
     """The root to use, and the lines that keep it from being enough."""
-    default = StandIn(world.default_root, explicit=False)
+    default = StandIn(offer.default_root, explicit=False)
     lines = [step for step in recipe.steps if isinstance(step, Unsupported)] if recipe else []
     if image is None:
         return default, lines
-    found = stand_in(image, world)
+    found = stand_in(image, offer)
     if found is None and not any(line.text.upper().startswith("FROM") for line in lines):
         lines.insert(0, no_stand_in(image, recipe.from_line if recipe else 0, f"FROM {image}" if recipe else image))
     stand = found or default

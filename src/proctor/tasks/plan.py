@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.tasks.environment_plan import EnvironmentPlan, missing_variables, other_than_root, plan_environment
+from proctor.tasks.offer import Offer, agent_network, verifier_network
 from proctor.tasks.task import SOLUTION, TESTS, Task
 from proctor.tasks.variables import resolve
-from proctor.tasks.world import World, agent_network, verifier_network
 
 # Agents that take no prompt, so that what the task gives an agent beyond it (servers, a prior context) cannot matter.
 _WITHOUT_PROMPT = frozenset({None, "oracle", "nop"})
@@ -37,24 +37,24 @@ class TaskPlan:
     notes: tuple[str, ...]
 
 
-def plan_task(task: Task, world: World) -> tuple[TaskPlan, list[Refusal]]:
+def plan_task(task: Task, offer: Offer) -> tuple[TaskPlan, list[Refusal]]:
     """How the task runs there, and everything that stops it: the plan means something where nothing does."""
     verifier_as = {"verifier": task.verifier.user}
     main_as = {"agent": task.agent.user, **(verifier_as if task.verifier_environment is None else {})}
-    main, refusals = plan_environment(task.environment, task.tree, world, main_as)
+    main, refusals = plan_environment(task.environment, task.tree, offer, main_as)
     own: EnvironmentPlan | None = None
     if task.verifier_environment is not None:
-        own, more = plan_environment(task.verifier_environment, task.tree, world, verifier_as)
+        own, more = plan_environment(task.verifier_environment, task.tree, offer, verifier_as)
         seen = {refusal.message for refusal in refusals}
         refusals += [refusal for refusal in more if refusal.message not in seen]
-    verifier_env = resolve(task.verifier.env, world.host_env, world.withheld_env, seen=False)
-    solution_templates = task.solution_env if world.agent == "oracle" else {}
-    solution_env = resolve(solution_templates, world.host_env, world.withheld_env, seen=False)
-    agent_mode, verifier_mode = _networks(task, world)
+    verifier_env = resolve(task.verifier.env, offer.host_env, offer.withheld_env, seen=False)
+    solution_templates = task.solution_env if offer.agent == "oracle" else {}
+    solution_env = resolve(solution_templates, offer.host_env, offer.withheld_env, seen=False)
+    agent_mode, verifier_mode = _networks(task, offer)
     refusals += missing_variables(verifier_env, "verifier.env", task.tree)
     refusals += missing_variables(solution_env, "solution.env", task.tree)
-    refusals += _contents(task, world) + _features(task, world)
-    refusals += _unavailable({"agent": agent_mode, "verifier": verifier_mode}, task, world)
+    refusals += _contents(task, offer) + _features(task, offer)
+    refusals += _unavailable({"agent": agent_mode, "verifier": verifier_mode}, task, offer)
     taken = [main.host_variables, own.host_variables if own else (), verifier_env.from_host, solution_env.from_host]
     plan = TaskPlan(
         main=main,
@@ -72,26 +72,26 @@ def plan_task(task: Task, world: World) -> tuple[TaskPlan, list[Refusal]]:
     return plan, refusals
 
 
-def _networks(task: Task, world: World) -> tuple[str, str]:
+def _networks(task: Task, offer: Offer) -> tuple[str, str]:
     """The networks of the agent and of the verifier, as they are to be."""
     asked = task.environment.table.mode
     own = task.verifier_environment.table.mode if task.verifier_environment else None
-    agent = agent_network(world.network, task.agent.mode or asked)
-    return agent, verifier_network(world.network, task.verifier.mode or own or asked)
+    agent = agent_network(offer.network, task.agent.mode or asked)
+    return agent, verifier_network(offer.network, task.verifier.mode or own or asked)
 
 
-def _unavailable(modes: Mapping[str, str], task: Task, world: World) -> list[Refusal]:
+def _unavailable(modes: Mapping[str, str], task: Task, offer: Offer) -> list[Refusal]:
     where = str(task.path / "task.toml")
     return [
         Refusal(
             Reason.NETWORK_UNAVAILABLE,
-            f"The {phase} is to have the network {mode}, which {world.sandbox} does not have here.",
+            f"The {phase} is to have the network {mode}, which {offer.sandbox} does not have here.",
             path=where,
-            observed=sorted(world.networks),
+            observed=sorted(offer.networks),
             required=mode,
         )
         for phase, mode in modes.items()
-        if mode not in world.networks
+        if mode not in offer.networks
     ]
 
 
@@ -100,7 +100,7 @@ def _user(said: str | int | None, environment: str | None) -> str | None:
     return user if other_than_root(user) else None
 
 
-def _contents(task: Task, world: World) -> list[Refusal]:
+def _contents(task: Task, offer: Offer) -> list[Refusal]:
     """What the task must bring to be run at all."""
     found: list[Refusal] = []
     if task.toml.steps:  # each step has its own, and the task is refused for its steps
@@ -110,22 +110,22 @@ def _contents(task: Task, world: World) -> list[Refusal]:
         if image is None:
             message = f"The task has no {TESTS}."
             found.append(Refusal(Reason.TASK_NOT_GRADABLE, message, path=str(task.path / TESTS)))
-        elif not world.builds_images:
+        elif not offer.builds_images:
             message = f"The tests come with the image {image}, which a stand-in does not hold."
             found.append(Refusal(Reason.TASK_NEEDS_DOCKER, message, path=str(task.path / "task.toml"), observed=image))
-    if world.agent == "oracle" and task.solution_script is None:
+    if offer.agent == "oracle" and task.solution_script is None:
         message = f"The task has no {SOLUTION}."
         found.append(Refusal(Reason.TASK_NO_SOLUTION, message, path=str(task.path / SOLUTION)))
     return found
 
 
-def _features(task: Task, world: World) -> list[Refusal]:
+def _features(task: Task, offer: Offer) -> list[Refusal]:
     """What the format has and this version does not run, and what only several containers can give."""
     where = str(task.path / "task.toml")
     later = []
     if task.toml.steps:
         later.append(f"[[steps]] ({len(task.toml.steps)})")
-    if world.agent not in _WITHOUT_PROMPT:
+    if offer.agent not in _WITHOUT_PROMPT:
         if task.environment.table.mcp_servers:
             later.append("environment.mcp_servers")
         if task.tree.has_file("trajectory.json"):

@@ -35,7 +35,7 @@ _STRICTEST_FIRST = ("none", "gateway-only", "allowlist", "public")
 
 
 @dataclass(frozen=True)
-class World:
+class Offer:
     """A sandbox kind on this machine, and what the study wants of it.
 
     `networks` are the modes that the kind has, `network` the one that the study asks for. `host_env` is what `${VAR}`
@@ -64,17 +64,17 @@ class StandIn:
     notes: tuple[str, ...] = ()
 
 
-def stand_in(image: str, world: World) -> StandIn | None:
+def stand_in(image: str, offer: Offer) -> StandIn | None:
     """The root that stands in for an image, or None where none may."""
     wanted = canonical_image(image)
-    named = {canonical_image(name): root for name, root in world.substitutes.items()}
+    named = {canonical_image(name): root for name, root in offer.substitutes.items()}
     root = named.get(wanted) or named.get(wanted.partition("@")[0])
     repository, _, tag = wanted.partition("@")[0].rpartition(":")
     explicit = root is not None
     if root is None:
-        if repository not in _PLAIN_IMAGES or (repository == "python" and not world.default_root.pythons):
+        if repository not in _PLAIN_IMAGES or (repository == "python" and not offer.default_root.pythons):
             return None
-        root = world.default_root
+        root = offer.default_root
     version = re.match(r"\d+\.\d+", tag) if repository == "python" else None
     if version is None or version[0] in root.pythons:
         return StandIn(root, explicit)

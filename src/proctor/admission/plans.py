@@ -1,0 +1,79 @@
+"""Every selected task as it would run in the world of every arm, and what stands in the way. Roots are read once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from proctor.core.refusal import Refusal
+from proctor.sandbox.base import Availability
+from proctor.study import Design, SandboxDesign
+from proctor.tasks.offer import Offer
+from proctor.tasks.plan import TaskPlan, plan_task
+from proctor.tasks.roots import RootFacts, read_root
+from proctor.tasks.task import Task
+
+
+def plan_tasks(
+    design: Design, tasks: Mapping[str, Task], base: Path, available: Availability, withheld: frozenset[str]
+) -> tuple[dict[tuple[str, str], TaskPlan], list[Refusal]]:
+    """The plans of the tasks that can run, by task and arm, and the obstacles of the others.
+
+    Args:
+        design: names the arms and their worlds.
+        tasks: by name.
+        base: where the paths of the study's roots start.
+        available: the sandbox kind that is there.
+        withheld: variables that no task is handed.
+    """
+    obstacles: list[Refusal] = []
+    plans: dict[tuple[str, str], TaskPlan] = {}
+    roots: dict[Path | None, RootFacts] = {}
+    made: dict[str | None, dict[str, TaskPlan]] = {}
+    for arm in design.arms:
+        # arms whose world is the study's own share its plans, and are refused once
+        key = None if arm.sandbox is None else arm.name
+        if key not in made:
+            made[key] = {}
+            try:
+                sandbox, agent = design.sandbox_of(arm.name), design.agent_of(arm.name).name
+                offer = _offer(sandbox, agent, base, available, withheld, roots)
+            except Refusal as refusal:
+                obstacles.append(refusal)
+                continue
+            for name, task in tasks.items():
+                plan, in_the_way = plan_task(task, offer)
+                obstacles.extend(in_the_way)
+                if not in_the_way:
+                    made[key][name] = plan
+        plans |= {(task, arm.name): plan for task, plan in made[key].items()}
+    return plans, obstacles
+
+
+def _offer(
+    sandbox: SandboxDesign,
+    agent: str,
+    base: Path,
+    available: Availability,
+    withheld: frozenset[str],
+    roots: dict[Path | None, RootFacts],
+) -> Offer:
+    def root(written: str | None) -> RootFacts:
+        path = None if written is None else (base / written).absolute()
+        if path not in roots:
+            roots[path] = read_root(path)
+        return roots[path]
+
+    return Offer(
+        sandbox=available.kind,
+        builds_images=available.capabilities.builds_images,
+        many_users=available.capabilities.many_users,
+        networks=frozenset(network.value for network in available.capabilities.networks),
+        network=sandbox.network,
+        default_root=root(sandbox.rootfs),
+        substitutes={image: root(written) for image, written in sandbox.substitute.items()},
+        host_env=dict(os.environ),
+        withheld_env=withheld,
+        agent=agent,
+    )
