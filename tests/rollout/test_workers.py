@@ -19,7 +19,7 @@ from proctor.rollout.workers import FaultKind, Returned, WorkerError, Workers
 
 SOURCE = '''
 """Functions of a study."""
-import asyncio, os, signal, sys, time
+import asyncio, json, os, signal, struct, sys, time
 
 def echo(*args, **kwargs): return [list(args), kwargs]
 def pid(): return os.getpid()
@@ -34,6 +34,15 @@ def prints():
     print("x" * 100_000); sys.stdout.flush(); os.write(1, b"\\0\\0\\0\\5hello"); os.write(2, b"y" * 100_000)
     return "said"
 def reads(): return sys.stdin.read()
+asked = 1
+def twice(x):
+    """As one that forks and returns in both processes."""
+    global asked
+    asked += 1
+    answer = json.dumps({"value": x}).encode()
+    channel = int(sys.argv[1])
+    os.write(channel, struct.pack(">II", len(answer), asked) + answer)
+    return x
 def big(): return "x" * (2 << 20)
 def strange(kind):
     return {"nan": float("nan"), "set": {1}, "lone": "\\ud800", "long": 10**60, "deep": eval("[" * 70 + "]" * 70)}[kind]
@@ -158,6 +167,14 @@ async def test_a_result_has_a_bound(workers: Workers) -> None:
 async def test_what_is_printed_is_no_answer(workers: Workers) -> None:
     assert await value(workers, "prints") == "said"
     assert await value(workers, "reads") == ""
+
+
+async def test_an_answer_that_nobody_waits_for_is_not_that_of_the_next_call(workers: Workers) -> None:
+    pool = workers.pool("calc:twice", None, size=1)
+    assert await pool.call(["first"], deadline_sec=20) == Returned("first")
+    second = await pool.call(["second"], deadline_sec=20)
+    assert isinstance(second, WorkerError) and second.kind is FaultKind.DIED
+    assert await pool.call(["third"], deadline_sec=20) == Returned("third")
 
 
 async def test_a_hung_worker_is_killed_with_what_it_started_and_replaced(workers: Workers, fifo: Path) -> None:

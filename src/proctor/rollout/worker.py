@@ -1,9 +1,10 @@
 """The program of a worker process: imports one Python function of a study's, and calls it as often as it is asked.
 
 Run as a script, with nothing but the standard library. It talks over one socket, so that what the function prints
-goes nowhere near the answers: frames of four bytes of length (big-endian) and as many of JSON. The first frame says
-what to import, each further one asks for a call or for a description; each is answered by one frame, `{"value": …}` or
-`{"raised": "Type: message"}`.
+goes nowhere near the answers: frames of length and number (four bytes each, big-endian) and as many bytes of JSON. The
+first frame says what to import, each further one asks for a call or for a description; each is answered by one frame of
+its number, `{"value": …}` or `{"raised": "Type: message"}`. So an answer that nobody waits for, of a function that
+forked and returned twice, is never taken for that of the next call.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import Any
 
 MAX_VALUE_BYTES = 1 << 20
 MAX_TEXT_CHARS = 4_000
+HEAD = struct.Struct(">II")
 
 _PR_SET_PDEATHSIG = 1
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
@@ -43,9 +45,10 @@ def main(descriptor: int, parent: int) -> None:
     sys.dont_write_bytecode = True
     with socket.socket(fileno=descriptor) as channel:
         served = Served()
-        while (request := _receive(channel)) is not None:
+        while (received := _receive(channel)) is not None:
+            number, request = received
             reply = _reply(served, request)
-            channel.sendall(struct.pack(">I", len(reply)) + reply)
+            channel.sendall(HEAD.pack(len(reply), number) + reply)
             if served.function is None:
                 return
 
@@ -66,12 +69,13 @@ class Served:
         return asyncio.run(_awaited(result)) if inspect.isawaitable(result) else result
 
 
-def _receive(channel: socket.socket) -> dict[str, Any] | None:
-    head = _exactly(channel, 4)
+def _receive(channel: socket.socket) -> tuple[int, dict[str, Any]] | None:
+    head = _exactly(channel, HEAD.size)
     if head is None:
         return None
-    body = _exactly(channel, struct.unpack(">I", head)[0])
-    return None if body is None else json.loads(body)
+    size, number = HEAD.unpack(head)
+    body = _exactly(channel, size)
+    return None if body is None else (number, json.loads(body))
 
 
 def _exactly(channel: socket.socket, size: int) -> bytes | None:

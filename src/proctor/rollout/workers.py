@@ -14,7 +14,6 @@ import json
 import os
 import signal
 import socket
-import struct
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -36,6 +35,7 @@ START_SEC = 60.0
 MAX_REQUEST_BYTES = 64 << 20
 
 _MAX_REPLY_BYTES = program.MAX_VALUE_BYTES + 1_024
+_NUMBERS = 1 << 32
 # a killed process that does not end is one that the kernel holds
 _KILLED_SEC = 10.0
 _ENDING_SEC = 2.0
@@ -77,17 +77,19 @@ class _Worker:
         self._process = process
         self._reader = reader
         self._writer = writer
+        self._asked = 0
 
     async def ask(self, request: Mapping[str, Any]) -> Returned | WorkerError:
         """One request, one answer. Raises _Broken."""
         data = json.dumps(request).encode()
         if len(data) > MAX_REQUEST_BYTES:
             return WorkerError(FaultKind.RAISED, f"the arguments have {len(data)} bytes")
+        self._asked = (self._asked + 1) % _NUMBERS
         try:
-            self._writer.write(struct.pack(">I", len(data)) + data)
+            self._writer.write(program.HEAD.pack(len(data), self._asked) + data)
             await self._writer.drain()
-            (size,) = struct.unpack(">I", await self._reader.readexactly(4))
-            if size > _MAX_REPLY_BYTES:
+            size, number = program.HEAD.unpack(await self._reader.readexactly(program.HEAD.size))
+            if size > _MAX_REPLY_BYTES or number != self._asked:
                 raise _Broken("it sent what is no answer")
             reply = await self._reader.readexactly(size)
         except (ConnectionError, EOFError) as error:
