@@ -8,20 +8,19 @@ abort), the attempt gets exactly one end, its worlds are gone, and what it left 
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.core.waiting import finish, in_thread
+from proctor.core.waiting import in_thread
 from proctor.evidence.kinds import Kind
-from proctor.grading.grade import Assurance, Grade, ungraded
+from proctor.grading.grade import Assurance, Grade
 from proctor.rollout import verdict, worlds
-from proctor.rollout.calls import NotPaid, model_of
+from proctor.rollout.calls import model_of
 from proctor.rollout.derived import attempt_record
-from proctor.rollout.ends import ended_by, exception_of, is_cancelled
+from proctor.rollout.ends import ended_by, exception_of, to_its_end
 from proctor.rollout.job import Boundary, Job, Outcome, Result
 from proctor.rollout.record import Record
 from proctor.rollout.tools import Tools
@@ -38,27 +37,7 @@ async def run_attempt(job: Job, tools: Tools) -> Result:
         Refusal: the journal takes no more: then nothing may go on.
         asyncio.CancelledError: after the interrupted attempt was put on the record.
     """
-    attempt = Attempt(job, tools)
-    result = Result(Outcome.INTERRUPTED, None, Reason.INTERRUPTED)
-    try:
-        await attempt.admit()
-        async with attempt.agent_world() as world:
-            await attempt.env_ready(world)
-            await attempt.agent(world)
-            before = await attempt.pre_verify(world)
-        async with attempt.verifier_world(before) as world:
-            grade = await attempt.verify(world, before)
-        result = await attempt.post_verify(grade)
-    except NotPaid as fault:
-        result = await attempt.unpaid(fault.refusal)
-    except (Exception, SystemExit) as fault:
-        # the boundary of an attempt: a fault of ours ends this attempt, on the record, and not the run
-        result = ended_by(fault)
-    finally:
-        result = await finish(attempt.close(result))
-    if is_cancelled():
-        raise asyncio.CancelledError
-    return result
+    return await to_its_end(Attempt(job, tools))
 
 
 class Attempt:
@@ -71,6 +50,17 @@ class Attempt:
         self.exception: Reason | None = None
         self._timing: dict[str, int] = {}
         self._since = tools.clock.mono_ns()
+
+    async def run(self) -> Result:
+        """All steps but the last, which comes in any case."""
+        await self.admit()
+        async with self.agent_world() as world:
+            await self.env_ready(world)
+            await self.agent(world)
+            before = await self.pre_verify(world)
+        async with self.verifier_world(before) as world:
+            grade = await self.verify(world, before)
+        return await self.post_verify(grade)
 
     async def admit(self) -> None:
         """On the record, durably, before anything acts."""
@@ -163,12 +153,6 @@ class Attempt:
         self._reached(Boundary.POST_VERIFY)
         self.record.post(Kind.ATTEMPT_GRADED, **verdict.as_entry(grade))
         return Result(Outcome.COMPLETED, grade, self.exception)
-
-    async def unpaid(self, refusal: Refusal) -> Result:
-        """The attempt counts, and there is nothing to grade: its model may not be paid, or takes no such request."""
-        grade = ungraded(refusal.reason, refusal.message)
-        self.record.post(Kind.ATTEMPT_GRADED, **verdict.as_entry(grade))
-        return Result(Outcome.COMPLETED, grade, refusal.reason, str(refusal))
 
     async def close(self, result: Result) -> Result:
         """Digest what is left, write what people open, and end the attempt; returns what it came to."""

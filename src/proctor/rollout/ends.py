@@ -4,16 +4,66 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from typing import Protocol
 
 from proctor.agents.base import LIMITS
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.waiting import finish
 from proctor.evidence.disk import NO_SPACE, write_refusal
+from proctor.evidence.kinds import Kind
+from proctor.grading.grade import ungraded
+from proctor.rollout import verdict
+from proctor.rollout.calls import NotPaid
 from proctor.rollout.job import Outcome, Result
+from proctor.rollout.record import Record
 from proctor.sandbox.base import Ended
 
 
-def is_cancelled() -> bool:
+class Steps(Protocol):
+    """An attempt: what it does, and how it is closed whatever came of that."""
+
+    record: Record
+
+    async def run(self) -> Result:
+        """Everything up to the grade."""
+        ...
+
+    async def close(self, result: Result) -> Result:
+        """End it on the record; returns what it came to."""
+        ...
+
+
+async def to_its_end(attempt: Steps) -> Result:
+    """Run an attempt to its end, whatever that is.
+
+    Raises:
+        Refusal: the journal takes no more: then nothing may go on.
+        asyncio.CancelledError: after the interrupted attempt was put on the record.
+    """
+    result = Result(Outcome.INTERRUPTED, None, Reason.INTERRUPTED)
+    try:
+        result = await attempt.run()
+    except NotPaid as fault:
+        result = _unpaid(attempt.record, fault.refusal)
+    except (Exception, SystemExit) as fault:
+        # the boundary of an attempt: a fault of ours ends this attempt, on the record, and not the run
+        result = ended_by(fault)
+    finally:
+        result = await finish(attempt.close(result))
+    if _is_cancelled():
+        raise asyncio.CancelledError
+    return result
+
+
+def _unpaid(record: Record, refusal: Refusal) -> Result:
+    """The attempt counts, and there is nothing to grade: its model may not be paid, or takes no such request."""
+    grade = ungraded(refusal.reason, refusal.message)
+    record.post(Kind.ATTEMPT_GRADED, **verdict.as_entry(grade))
+    return Result(Outcome.COMPLETED, grade, refusal.reason, str(refusal))
+
+
+def _is_cancelled() -> bool:
     """Whether this attempt is to stop: also where a fault of the clean-up took the place of the cancellation."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
@@ -21,7 +71,7 @@ def is_cancelled() -> bool:
 
 def ended_by(fault: BaseException) -> Result:
     """What an attempt comes to that a fault ended."""
-    if is_cancelled():
+    if _is_cancelled():
         return Result(Outcome.INTERRUPTED, None, Reason.INTERRUPTED)
     if isinstance(fault, OSError) and fault.errno in NO_SPACE:
         fault = write_refusal(fault, "")

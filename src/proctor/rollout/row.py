@@ -15,13 +15,12 @@ from proctor.core.canonical import encode
 from proctor.core.models import Message, Role
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.core.waiting import finish
 from proctor.evidence.kinds import Kind
-from proctor.grading.grade import GradeState, ungraded
+from proctor.grading.grade import GradeState
 from proctor.grading.scorers.score import target_text
 from proctor.rollout import verdict
-from proctor.rollout.calls import NotPaid, model_of
-from proctor.rollout.ends import ended_by, is_cancelled
+from proctor.rollout.calls import model_of
+from proctor.rollout.ends import to_its_end
 from proctor.rollout.job import Outcome, Result, RowJob
 from proctor.rollout.record import Record
 from proctor.rollout.scoring import score_row
@@ -51,22 +50,7 @@ async def run_row(job: RowJob, tools: Tools) -> Result:
         Refusal: the journal takes no more: then nothing may go on.
         asyncio.CancelledError: after the interrupted attempt was put on the record.
     """
-    attempt = RowAttempt(job, tools)
-    result = Result(Outcome.INTERRUPTED, None, Reason.INTERRUPTED)
-    try:
-        await attempt.admit()
-        answered = await attempt.agent()
-        result = await attempt.score(answered)
-    except NotPaid as fault:
-        result = attempt.unpaid(fault.refusal)
-    except (Exception, SystemExit) as fault:
-        # the boundary of an attempt: a fault of ours ends this attempt, on the record, and not the run
-        result = ended_by(fault)
-    finally:
-        result = await finish(attempt.close(result))
-    if is_cancelled():
-        raise asyncio.CancelledError
-    return result
+    return await to_its_end(RowAttempt(job, tools))
 
 
 class RowAttempt:
@@ -78,6 +62,12 @@ class RowAttempt:
         self.record = Record(tools.journal, tools.run, job.attempt, job.folder)
         self._timing: dict[str, int] = {}
         self._since = tools.clock.mono_ns()
+
+    async def run(self) -> Result:
+        """All steps but the last, which comes in any case."""
+        await self.admit()
+        answered = await self.agent()
+        return await self.score(answered)
 
     async def admit(self) -> None:
         """On the record; durable before anything is sent, since every exchange waits for all before it."""
@@ -153,12 +143,6 @@ class RowAttempt:
         self.record.post(Kind.ATTEMPT_GRADED, **verdict.as_entry(grade))
         self._mark("score")
         return Result(Outcome.COMPLETED, grade, answered.exception, answered.message)
-
-    def unpaid(self, refusal: Refusal) -> Result:
-        """The attempt counts, and there is nothing to grade: its model may not be paid, or takes no such request."""
-        grade = ungraded(refusal.reason, refusal.message)
-        self.record.post(Kind.ATTEMPT_GRADED, **verdict.as_entry(grade))
-        return Result(Outcome.COMPLETED, grade, refusal.reason, str(refusal))
 
     async def close(self, result: Result) -> Result:
         """End the attempt; returns what it came to."""
