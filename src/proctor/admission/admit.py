@@ -6,6 +6,7 @@ parse → manifest on disk → probes → all guards → verdict → for an admi
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -100,48 +101,48 @@ async def admit(
     lock, locked = _lock(run, control)
     manifest: ManifestHandle | None = None
     head = _head(request)
-    try:
-        # whoever does not hold the lock, or comes too late, says no from its first byte on: the holder may bind what
-        # it finds pending, and a death before the verdict must not leave doubt in a run that is sound
-        facts, frozen, past = await asyncio.to_thread(_look, run, resuming, locked)
-        early = _judge(request, Gathered(Facts(request, facts), {}), head)
-        manifest = run.new_manifest(early.manifest if early.refusals else head)
-        if resuming and past is not None:
-            request = request.resumed(_first_request(run, past))
-            head = {**head, "requested": request.as_record()}
-        if resuming and past is None:
-            gathered = Gathered(Facts(request, facts), {})
-        else:
-            gathered = await asyncio.to_thread(gather, request, facts, frozen, seal_probe(PROBE_DEADLINE_SEC))
-        gathered, spending = _told(gathered)
-        verdict = _judge(request, gathered, head)
-        if spending is not None and spending.is_real and not (verdict.refusals or request.prepare_only):
-            gathered = replace(gathered, facts=replace(gathered.facts, agreed=await confirm(spending)))
-            verdict = _judge(request, gathered, head)
-        stop.admitted = True
-        bound = manifest.rewrite(verdict.manifest)
-        if verdict.refusals or lock is None:
-            if lock is not None:
-                lock.release()
-            return verdict
-        assert gathered.design is not None and gathered.ready is not None and gathered.kind is not None
-        design = gathered.design
-        opened = {
-            "manifest": bound.named(),
-            "abandoned": _abandoned(run, past, manifest),
-            "opening": opening(),
-            "key": {"vkey": key.vkey, "fingerprint": key.fingerprint},
-        }
-        if resuming and past is not None:
-            journal = await Journal.reopen(run, lock=lock, key=key, resumed_body=opened)
-        else:
-            journal = await _create(run, lock, key, design, opened)
-    except BaseException as fault:
-        if isinstance(fault, asyncio.CancelledError) and manifest is not None and not stop.admitted:
-            manifest.rewrite(_interrupted(head, stop))
+    with contextlib.ExitStack() as unless_admitted:
         if lock is not None:
-            lock.release()
-        raise
+            unless_admitted.callback(lock.release)
+        try:
+            # whoever does not hold the lock, or comes too late, says no from its first byte on: the holder may bind
+            # what it finds pending, and a death before the verdict must not leave doubt in a run that is sound
+            facts, frozen, past = await asyncio.to_thread(_look, run, resuming, locked)
+            early = _judge(request, Gathered(Facts(request, facts), {}), head)
+            manifest = run.new_manifest(early.manifest if early.refusals else head)
+            if resuming and past is not None:
+                request = request.resumed(_first_request(run, past))
+                head = {**head, "requested": request.as_record()}
+            if resuming and past is None:
+                gathered = Gathered(Facts(request, facts), {})
+            else:
+                gathered = await asyncio.to_thread(gather, request, facts, frozen, seal_probe(PROBE_DEADLINE_SEC))
+            gathered, spending = _told(gathered)
+            verdict = _judge(request, gathered, head)
+            if spending is not None and spending.is_real and not (verdict.refusals or request.prepare_only):
+                gathered = replace(gathered, facts=replace(gathered.facts, agreed=await confirm(spending)))
+                verdict = _judge(request, gathered, head)
+            stop.admitted = True
+            bound = manifest.rewrite(verdict.manifest)
+            if verdict.refusals or lock is None:
+                return verdict
+            assert gathered.design is not None and gathered.ready is not None and gathered.kind is not None
+            design = gathered.design
+            opened = {
+                "manifest": bound.named(),
+                "abandoned": _abandoned(run, past, manifest),
+                "opening": opening(),
+                "key": {"vkey": key.vkey, "fingerprint": key.fingerprint},
+            }
+            if resuming and past is not None:
+                journal = await Journal.reopen(run, lock=lock, key=key, resumed_body=opened)
+            else:
+                journal = await _create(run, lock, key, design, opened)
+        except asyncio.CancelledError:
+            if manifest is not None and not stop.admitted:
+                manifest.rewrite(_interrupted(head, stop))
+            raise
+        unless_admitted.pop_all()
     token = _token(run, journal.run_id, design.sha256)
     past = RunState.of(read_entries(run.journal_path, validate=False))
     said = tuple(gathered.probes.get("notices", ()))
