@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from proctor.core.canonical import encode
 from proctor.core.reasons import Reason
+from proctor.evidence.attempt_files import digest_of, digested, in_entries
 from proctor.evidence.disk import Disk, end_of_data, is_regular, open_regular
 from proctor.evidence.kinds import Kind
 from proctor.evidence.runfolder import RunFolder
-from proctor.evidence.scan import OpenAttempt, Scan
+from proctor.evidence.scan import Scan
 
 _CHUNK = 1024 * 1024
-# Room for an entry's other fields.
-_MAX_FILES_BYTES = 60_000
 
 
 def set_aside(run: RunFolder, found: Scan) -> list[dict[str, Any]]:
@@ -49,8 +45,8 @@ def last_words(run: RunFolder, found: Scan, outcome: str, reason: Reason) -> Ite
     for attempt, known in found.open.items():
         yield from ((Kind.EXCHANGE_ENDED, _unknown(body)) for body in known.exchanges.values())
         # What was derived for another end than this one is so no more; the digest named stays.
-        files = [*known.derived.values(), *_files(run.path / known.folder, known)]
-        for group in _groups([{**file, "role": "partial"} for file in files]):
+        files = [*known.derived.values(), *digested(run.path / known.folder, known.files)]
+        for group in in_entries({**file, "role": "partial"} for file in files):
             yield Kind.ATTEMPT_FILES, {"attempt": attempt, "files": group}
         yield (
             Kind.ATTEMPT_ENDED,
@@ -127,51 +123,10 @@ def _cut(disk: Disk, path: Path, keep: int) -> None:
 def _quarantined(run: RunFolder) -> Iterator[dict[str, Any]]:
     for numbered in _listed(run.quarantine):
         for path in sorted(p for p in numbered.rglob("*") if is_regular(p)):
-            digest, size = _digest(path)
+            digest, size = digest_of(path)
             source = path.relative_to(numbered).as_posix()
             yield {"path": run.relative(path), "sha256": digest, "size": size, "source": source}
 
 
-def _files(folder: Path, known: OpenAttempt) -> Iterator[dict[str, Any]]:
-    """Regular files that no entry names; links and special files are never opened."""
-    for directory, names, files in os.walk(folder):
-        names.sort()
-        for name in sorted(files):
-            path = Path(directory, name)
-            relative = path.relative_to(folder).as_posix()
-            if relative in known.files or not is_regular(path) or not _is_text(relative):
-                continue
-            digest, size = _digest(path)
-            yield {"path": relative, "sha256": digest, "size": size}
-
-
-def _groups(files: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    group: list[dict[str, Any]] = []
-    used = 0
-    for file in files:
-        needed = len(encode(file)) + 1
-        if group and used + needed > _MAX_FILES_BYTES:
-            yield group
-            group, used = [], 0
-        group.append(file)
-        used += needed
-    if group:
-        yield group
-
-
-def _digest(path: Path) -> tuple[str, int]:
-    with open_regular(path) as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return digest, file.tell()
-
-
 def _listed(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() and not folder.is_symlink() else []
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True

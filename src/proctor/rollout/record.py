@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import os
-import stat
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from proctor.core.canonical import encode
 from proctor.core.waiting import in_thread
+from proctor.evidence.attempt_files import digested, in_entries
 from proctor.evidence.journal import Journal
 from proctor.evidence.kinds import Kind
 from proctor.evidence.runfolder import RunFolder
-
-_CHUNK = 1 << 20
-# an entry holds at most 65,535 bytes, and a path at most 4,096 characters that may each take six when escaped
-_FILES_PER_ENTRY = 100
-_BYTES_PER_ENTRY = 48_000
 
 
 class _Said(NamedTuple):
@@ -88,22 +80,12 @@ class Record:
         Args:
             role: of those that `write` did not make.
         """
-        found = await in_thread(_digest_new, self.folder, frozenset(self._filed), role)
+        found = await in_thread(digested, self.folder, frozenset(self._filed))
         self._filed.update(each["path"] for each in found)
         for each in found:
-            if each["path"] in self._derived:
-                each["role"] = "derived"
-        batch: list[dict[str, Any]] = []
-        size = 0
-        for each in found:
-            weight = len(encode(each))
-            if batch and (len(batch) == _FILES_PER_ENTRY or size + weight > _BYTES_PER_ENTRY):
-                self.post(Kind.ATTEMPT_FILES, files=batch)
-                batch, size = [], 0
-            batch.append(each)
-            size += weight
-        if batch:
-            self.post(Kind.ATTEMPT_FILES, files=batch)
+            each["role"] = "derived" if each["path"] in self._derived else role
+        for group in in_entries(found):
+            self.post(Kind.ATTEMPT_FILES, files=group)
 
     async def write(self, name: str, content: Any) -> None:
         """Write one derived JSON file of the attempt, whole or not at all. Raises Refusal DISK_FULL, WRITE_FAILED."""
@@ -115,36 +97,3 @@ class Record:
         """Take back a derived file that no entry names yet."""
         if name not in self._filed:
             (self.folder / name).unlink(missing_ok=True)
-
-
-def _digest_new(folder: Path, filed: frozenset[str], role: str) -> list[dict[str, Any]]:
-    """Digest and fsync every regular file below `folder` that is not in `filed`, and every folder that holds it."""
-    found: list[dict[str, Any]] = []
-    for here, folders, names in os.walk(folder):
-        folders.sort()
-        for name in sorted(names):
-            path = Path(here) / name
-            relative = path.relative_to(folder).as_posix()
-            if relative in filed or not stat.S_ISREG(path.lstat().st_mode):
-                continue
-            found.append({"path": relative, **_digest(path), "role": role})
-        _fsync_folder(Path(here))
-    return found
-
-
-def _digest(path: Path) -> dict[str, Any]:
-    digest, size = hashlib.sha256(), 0
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-            size += len(chunk)
-        os.fsync(file.fileno())
-    return {"sha256": digest.hexdigest(), "size": size}
-
-
-def _fsync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
