@@ -8,16 +8,16 @@ from typing import Any
 import click
 
 from proctor.cli.common import json_option, print_json, print_refusals, say
-from proctor.cli.completing import waive_option
+from proctor.cli.completing import arms_option, limit_option, models_option, stage_option, waive_option
 
 
 @click.command(short_help="Say whether a study would be admitted")
 @click.argument("study", type=click.Path(path_type=Path))
-@click.option("--stage", help="This stage only.")
+@stage_option
 @click.option("--out", type=click.Path(path_type=Path), help="The run folder that a run would use.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N tasks, by name.")
-@click.option("--model", "models", multiple=True, help="Only this model of the stage.")
-@click.option("--arm", "arms", multiple=True, help="Only this arm of the stage.")
+@limit_option
+@models_option
+@arms_option
 @waive_option
 @json_option
 def check(study: Path, as_json: bool, **options: Any) -> int:

@@ -1,8 +1,9 @@
-"""What a shell may complete a word to: folders for runs, and the names that the code knows."""
+"""Options that commands share, and what a shell may complete a word to: folders for runs, names that the code knows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -38,8 +39,30 @@ def _items(words: Iterable[tuple[str, str]], incomplete: str) -> list[Completion
     return [CompletionItem(word, help=text) for word, text in words if word.startswith(incomplete)]
 
 
+class _Text(click.ParamType):
+    """Words that go on the record: what is no UTF-8 could not."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            self.fail("it is not UTF-8.", param, ctx)
+        return text
+
+
+TEXT = _Text()
+stage_option = click.option("--stage", type=TEXT, help="This stage only.")
+limit_option = click.option(
+    "--limit", type=click.IntRange(1, 10**9), metavar="N", help="Only the first N tasks, by name."
+)
+models_option = click.option("--model", "models", type=TEXT, multiple=True, help="Only this model of the stage.")
+arms_option = click.option("--arm", "arms", type=TEXT, multiple=True, help="Only this arm of the stage.")
 waive_option = click.option(
     "--waive",
+    type=TEXT,
     multiple=True,
     metavar="REASON",
     shell_complete=waivable,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from proctor.cli.common import json_option, print_json, print_refusals, say
+from proctor.cli.completing import stage_option
 
 if TYPE_CHECKING:
     from proctor.core.money import Usd
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Size the money of a study")
 @click.argument("study", type=click.Path(path_type=Path))
-@click.option("--stage", help="This stage only.")
+@stage_option
 @click.option("--pilot", type=click.Path(path_type=Path), metavar="RUN", help="Take expected costs from this run.")
 @click.option(
     "--assume", "assumed", multiple=True, metavar="MODEL=USD", help="What the whole stage is to cost with MODEL."

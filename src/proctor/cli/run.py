@@ -9,7 +9,7 @@ import click
 
 from proctor.cli.asking import asker, yes_option
 from proctor.cli.common import json_option, print_json, print_refusals, say
-from proctor.cli.completing import agents, waive_option
+from proctor.cli.completing import TEXT, agents, arms_option, limit_option, models_option, waive_option
 from proctor.cli.streams import OutputFault, let_go
 
 if TYPE_CHECKING:
@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 @click.argument("study", type=click.Path(path_type=Path), required=False)
 @click.option("--task", type=click.Path(path_type=Path), help="One task folder instead of a study.")
 @click.option(
-    "--agent", shell_complete=agents, help="With --task: the agent; oracle, nop, command or an installed one."
+    "--agent",
+    type=TEXT,
+    shell_complete=agents,
+    help="With --task: the agent; oracle, nop, command or an installed one.",
 )
-@click.option("--command", "program", help="With --task --agent command: the program, run by sh -c.")
+@click.option("--command", "program", type=TEXT, help="With --task --agent command: the program, run by sh -c.")
 @click.option("--files", type=click.Path(path_type=Path), help="With --agent command: a folder, put at /agent.")
 @click.option(
     "--network",
@@ -30,12 +33,14 @@ if TYPE_CHECKING:
     help="With --task: what it may reach at most (default: gateway-only).",
 )
 @click.option("--rootfs", type=click.Path(path_type=Path), help="With --task: a root folder instead of the host's.")
-@click.option("--substitute", multiple=True, metavar="IMAGE=ROOT", help="With --task: a root that stands in for IMAGE.")
-@click.option("--stage", help="Run this stage only.")
+@click.option(
+    "--substitute", type=TEXT, multiple=True, metavar="IMAGE=ROOT", help="With --task: a root that stands in for IMAGE."
+)
+@click.option("--stage", type=TEXT, help="Run this stage only.")
 @click.option("--out", type=click.Path(path_type=Path), help="The run folder (default: runs/<study>/<stage>).")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N tasks, by name.")
-@click.option("--model", "models", multiple=True, help="Only this model of the stage.")
-@click.option("--arm", "arms", multiple=True, help="Only this arm of the stage.")
+@limit_option
+@models_option
+@arms_option
 @click.option("-j", "--jobs", type=click.IntRange(min=1, max=1024), metavar="N", help="Attempts at once.")
 @waive_option
 @click.option("--prepare-only", is_flag=True, help="Admit and freeze, run nothing; `resume` starts it.")
