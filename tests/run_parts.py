@@ -29,7 +29,7 @@ from proctor.grading.verdicts import read_verdicts
 from proctor.rollout.derived import attempt_record
 from proctor.rollout.verdict import as_entry
 from proctor.runner.derived import write_derived
-from proctor.study import Design, Trial, plan
+from proctor.study import Block, Design, Trial, plan
 from proctor.study.design import (
     AgentDesign,
     ArmDesign,
@@ -148,44 +148,70 @@ async def make_run(
     run.create()
     lock = Lock.acquire(run, extra={"control": str(path / "nobody.sock")})
     try:
-        journal = await admit(run, lock, frozen, key)
+        written = Written(run, frozen, key, await admit(run, lock, frozen, key))
     except BaseException:
         lock.release()
         raise
     drawn = plan(frozen)
     finals = 0
     for block in drawn.blocks:
-        body = {"block": block.index, "task": block.task, "model": block.model, "epoch": block.epoch}
-        body["reserve"] = str(Usd(DOLLAR)) if frozen.budget else None
-        await journal.append(Kind.BLOCK_ADMITTED, body)
+        await written.admit(block)
         for trial in block.trials():
             if story.stop_after is not None and finals >= story.stop_after:
                 break
-            finals += await _trial(journal, run, trial, story.of(trial))
+            finals += await _trial(written, block, trial, story.of(trial))
         else:
             if all(not each.left_open for trial in block.trials() for each in story.of(trial)):
-                await journal.append(Kind.BLOCK_ENDED, {"block": block.index})
+                await written.journal.append(Kind.BLOCK_ENDED, {"block": block.index})
             continue
         break
     if end is None:
-        await journal.close(None)
+        await written.journal.close(None)
         return run
-    state = RunState.of(read_entries(run.journal_path))
-    files = write_derived(run, frozen, drawn, state)
-    await journal.close(
-        {
-            "exit_status": end,
-            "reason": reason,
-            "complete": state.finals == drawn.planned["trials"],
-            "totals": state.totals(drawn.planned["trials"]),
-            "files": [file.as_record() for file in files],
-        }
-    )
+    await written.end(end, reason)
     return run
 
 
-async def admit(run: RunFolder, lock: Lock, frozen: Design, key: OperatorKey) -> Journal:
-    manifest = {
+@dataclass
+class Written:
+    """A run while it is written, opening after opening."""
+
+    run: RunFolder
+    frozen: Design
+    key: OperatorKey
+    journal: Journal
+
+    async def admit(self, block: Block) -> None:
+        body = {"block": block.index, "task": block.task, "model": block.model, "epoch": block.epoch}
+        body["reserve"] = str(Usd(DOLLAR)) if self.frozen.budget else None
+        await self.journal.append(Kind.BLOCK_ADMITTED, body)
+
+    async def end(self, status: int, reason: str | None) -> None:
+        drawn, state = plan(self.frozen), RunState.of(read_entries(self.run.journal_path))
+        files = write_derived(self.run, self.frozen, drawn, state)
+        await self.journal.close(
+            {
+                "exit_status": status,
+                "reason": reason,
+                "complete": state.finals == drawn.planned["trials"],
+                "totals": state.totals(drawn.planned["trials"]),
+                "files": [file.as_record() for file in files],
+            }
+        )
+
+    async def again(self, block: Block) -> None:
+        """End this opening as interrupted, and go on with the block in another."""
+        await self.end(130, "interrupted")
+        body = {"manifest": bound_manifest(self.run, self.frozen), "abandoned": [], "opening": opening()}
+        body["key"] = {"vkey": self.key.vkey, "fingerprint": self.key.fingerprint}
+        lock = Lock.acquire(self.run, extra={"control": str(self.run.path / "nobody.sock")})
+        self.journal = await Journal.reopen(self.run, lock=lock, key=self.key, resumed_body=body)
+        await self.admit(block)
+
+
+def bound_manifest(run: RunFolder, frozen: Design) -> dict[str, str]:
+    """The manifest of one more invocation, as the opening that it led to names it."""
+    manifest: dict[str, Any] = {
         "format": 1,
         "command": "run",
         "requested": {},
@@ -197,8 +223,11 @@ async def admit(run: RunFolder, lock: Lock, frozen: Design, key: OperatorKey) ->
         "probes": {},
         "design_sha256": frozen.sha256,
     }
-    handle = run.new_manifest({**manifest, "verdict": "pending"})
-    bound = handle.rewrite(manifest)
+    return run.new_manifest({**manifest, "verdict": "pending"}).rewrite(manifest).named()
+
+
+async def admit(run: RunFolder, lock: Lock, frozen: Design, key: OperatorKey) -> Journal:
+    manifest = bound_manifest(run, frozen)
     run.write_atomic("design.json", frozen.to_bytes())
     run_id = new_run_id()
     first = {
@@ -206,7 +235,7 @@ async def admit(run: RunFolder, lock: Lock, frozen: Design, key: OperatorKey) ->
         "run_id": run_id,
         "study": frozen.study.name,
         "stage": frozen.stage.name,
-        "manifest": bound.named(),
+        "manifest": manifest,
         "design_sha256": frozen.sha256,
         "abandoned": [],
         "opening": opening(),
@@ -216,10 +245,12 @@ async def admit(run: RunFolder, lock: Lock, frozen: Design, key: OperatorKey) ->
     return await Journal.create(run, lock=lock, key=key, run_id=run_id, first=(Kind.RUN_ADMITTED, first))
 
 
-async def _trial(journal: Journal, run: RunFolder, trial: Trial, tries: Sequence[Try]) -> int:
+async def _trial(written: Written, block: Block, trial: Trial, tries: Sequence[Try]) -> int:
     before: Try | None = None
     for number, each in enumerate(tries):
-        attempt = await _attempt(journal, run, trial, number, each, before)
+        if before is not None and before.outcome == "interrupted":
+            await written.again(block)
+        attempt = await _attempt(written.journal, written.run, trial, number, each, before)
         if each.left_open:
             return 0
         before = each
@@ -231,7 +262,7 @@ async def _trial(journal: Journal, run: RunFolder, trial: Trial, tries: Sequence
     final["reason"] = last.exception or "not_graded"
     if graded is not None and last.outcome == "completed":
         final.update({name: graded[name] for name in ("grade", "reason", "reward")})
-    await journal.append(Kind.TRIAL_FINAL, final)
+    await written.journal.append(Kind.TRIAL_FINAL, final)
     return 1
 
 

@@ -84,6 +84,7 @@ class Model:
     """One model: what it costs, how much it may answer, and whether it is made up."""
 
     provider: str
+    api: str
     prices: Prices
     max_output: int
     synthetic: bool
@@ -169,6 +170,7 @@ def read_parts(design: dict[str, Any]) -> Parts:
 def _model(model: dict[str, Any]) -> Model:
     return Model(
         provider=model["provider"],
+        api=model["api"],
         prices=Prices(model["price"]),
         max_output=model["max_output_tokens"],
         synthetic="synthetic" in model,

@@ -56,18 +56,21 @@ class FileFact(NamedTuple):
 class OpenAttempt:
     """An attempt between its admission and its end.
 
-    `flying` are its exchanges between theirs, `next_exchange` counts all that were admitted, `told` are the reasons of
-    those that were refused, or had no answer. `unknown` is whether nobody was left to hear the end of one.
+    `opening` is the one in which it was admitted. `flying` are its exchanges between theirs, `next_exchange` counts all
+    that were admitted, `unanswered` has 1 for each of them that ended without an answer, and `told` are the reasons of
+    those, and of those that were refused. `unknown` is whether nobody was left to hear the end of one.
     """
 
     id: str
     trial: int
     folder: str
+    opening: int
     block: int = NO_TRIAL
     is_row: bool = False
     model: str | None = None
     flying: dict[str, Flight] = field(default_factory=dict)
     next_exchange: int = 0
+    unanswered: bytearray = field(default_factory=bytearray)
     told: set[str] = field(default_factory=set)
     unknown: bool = False
     bill: Bill = field(default_factory=Bill)
@@ -85,14 +88,21 @@ class OpenAttempt:
         """Whether it stays ungraded, as it says, because an exchange of it was not paid for, or not taken."""
         return self.grade is not None and self.grade.grade == "ungraded" and self.grade.reason in UNPAID
 
+    def leave_unanswered(self, exchange: str) -> None:
+        """An exchange of it ended without an answer; one that is out of order has no place here."""
+        index = int(exchange.rpartition("/")[2])
+        if index < len(self.unanswered):
+            self.unanswered[index] = 1
+
 
 class EndedAttempt(NamedTuple):
-    """The last attempt of a trial that has no final yet."""
+    """The last attempt of a trial that has no final yet, and the opening in which it ended."""
 
     id: str
     outcome: str
     exception: str | None
     grade: Grade | None
+    opening: int
 
 
 @dataclass(slots=True)
@@ -142,7 +152,7 @@ class Blocks:
 class Run:
     """The facts. `size` and `head` are of the lines before the entry that checks see now.
 
-    `begun` counts the attempts admitted in this opening.
+    `begun` counts the attempts admitted in this opening; `draining` is the cause for which nothing new starts in it.
     """
 
     def __init__(self, folder: Folder, trust: TrustRoot | None) -> None:
@@ -157,6 +167,7 @@ class Run:
         self.first: dict[str, Any] | None = None
         self.openings = 0
         self.begun = 0
+        self.draining: str | None = None
         self.last_kind: str | None = None
         self.derived: dict[str, FileFact] = {}
         self.open: dict[str, OpenAttempt] = {}
@@ -248,7 +259,11 @@ class Run:
     def _run_resumed(self, body: dict[str, Any]) -> None:
         self.openings += 1
         self.begun = 0
+        self.draining = None
         self.money.opened()
+
+    def _run_draining(self, body: dict[str, Any]) -> None:
+        self.draining = self.draining or body["cause"]
 
     def _run_ended(self, body: dict[str, Any]) -> None:
         # A later end that could not write its files leaves those of an earlier one standing.
@@ -269,7 +284,7 @@ class Run:
     def _attempt_admitted(self, body: dict[str, Any]) -> None:
         self.begun += 1
         trial = self.trials.find(body["trial"]) if self.trials else NO_TRIAL
-        attempt = OpenAttempt(body["attempt"], trial, body["folder"])
+        attempt = OpenAttempt(body["attempt"], trial, body["folder"], self.openings)
         self.open[body["attempt"]] = attempt
         if self.trials is not None and trial != NO_TRIAL:
             attempt.is_row = self.trials.is_row(trial)
@@ -292,6 +307,7 @@ class Run:
             flight = Flight(attempt.model, pico(body["held"]))
             attempt.flying[body["exchange"]] = flight
             attempt.next_exchange += 1
+            attempt.unanswered.append(0)
             self.money.held(attempt.block, flight)
 
     def _exchange_ended(self, body: dict[str, Any]) -> None:
@@ -303,6 +319,8 @@ class Run:
             attempt.unknown |= body["outcome"] == "unknown"
             if body["error"] is not None:
                 attempt.told.add(body["error"])
+            if body["error"] is not None or body["outcome"] == "released":
+                attempt.leave_unanswered(body["exchange"])
             attempt.bill.add(body, charged)
             self._tally(self.trials, attempt.trial).bill.add(body, charged)
 
@@ -346,7 +364,7 @@ class Run:
         for flight in attempt.flying.values():
             self.money.settled(attempt.block, flight, 0)
         outcome, exception = body["outcome"], body["exception"]
-        self.recent[attempt.trial] = EndedAttempt(attempt.id, outcome, exception, attempt.grade)
+        self.recent[attempt.trial] = EndedAttempt(attempt.id, outcome, exception, attempt.grade, self.openings)
         tally = self._tally(self.trials, attempt.trial)
         tally.superseded += outcome in SUPERSEDED
         if exception is not None:
@@ -373,6 +391,7 @@ class Run:
 _TAKERS: dict[str, Callable[[Run, dict[str, Any]], None]] = {
     "run.admitted": Run._run_admitted,
     "run.resumed": Run._run_resumed,
+    "run.draining": Run._run_draining,
     "run.ended": Run._run_ended,
     "block.admitted": Run._block_admitted,
     "block.ended": Run._block_ended,

@@ -19,6 +19,22 @@ REFUSED_FOR = frozenset({"ceiling_reached", "overrun", "budget_absent", "price_u
 # and what its exchanges say of an attempt that stays ungraded without having come to its end
 UNPAID = REFUSED_FOR | frozenset({"request_rejected", "reply_too_large"})
 
+# what an attempt can have as its exception only where an exchange of it says so
+OF_EXCHANGES = UNPAID | frozenset(
+    {
+        "key_rejected",
+        "quota_exhausted",
+        "model_not_found",
+        "provider_unreachable",
+        "provider_timeout",
+        "rate_limited",
+        "provider_failed",
+        "reply_unreadable",
+    }
+)
+# the journal took no more: what was still to be said could not be
+CUT_SHORT = frozenset({"disk_full", "write_failed"})
+
 # of a grade that could not be given
 UNGRADED = frozenset(
     {

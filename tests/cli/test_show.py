@@ -19,7 +19,7 @@ def test_a_run_at_a_glance(proctor, run: Path) -> None:
     for fact in (told["run_id"], told["design_sha256"], told["key"]["fingerprint"]):
         assert fact in said.out
     assert told["design_sha256"] == design().sha256
-    (opening,) = told["openings"]
+    opening = told["openings"][-1]
     assert opening["pid"] == os.getpid() and opening["ended"]["exit_status"] == 1
     assert told["totals"] == {"trials": 4, "finals": 4, "pass": 2, "fail": 1, "ungraded": 1}
     assert all(trial["trial"] in said.out for trial in told["trials"])

@@ -162,6 +162,22 @@ async def test_an_agent_that_raises_is_a_fault_of_infrastructure_and_what_it_ask
     assert of(entries, Kind.ATTEMPT_GRADED) == []
 
 
+@pytest.mark.parametrize(
+    "reason", [Reason.CEILING_REACHED, Reason.CAP_REACHED, Reason.RATE_LIMITED, Reason.KEY_MISSING]
+)
+async def test_an_agent_cannot_say_what_its_model_never_said(
+    bench: Bench, reason: Reason, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def act(turn: RowTurn) -> Answered:
+        await ask(turn.model)
+        raise Refusal(reason, "as if a provider had said so")
+
+    result = await bench.run(act)
+    check_order(await bench.over())
+    assert (result.outcome, result.exception) == ("infrastructure", Reason.INTERNAL_ERROR)
+    assert reason.id in str(result.message)
+
+
 async def test_a_deadline_in_the_middle_of_a_request_charges_its_worst_case(bench: Bench) -> None:
     with ScriptedProvider() as provider:
         bench.base_url = f"{provider.url}/slow"

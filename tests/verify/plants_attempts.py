@@ -20,6 +20,11 @@ def _(s: Story) -> None:
     s.drop(s.find("block.admitted"))
 
 
+@plant("blocks.admitted", "in an earlier opening alone")
+def _(s: Story) -> None:
+    s.drop(s.find("block.admitted", -1, block=2))
+
+
 @plant("blocks.admitted", "twice in one opening")
 def _(s: Story) -> None:
     first = s.find("block.admitted")
@@ -133,6 +138,13 @@ def _(s: Story) -> None:
     first.body["attempt"] = again
 
 
+@plant("attempts.numbered", "one more in the opening in which the one before was interrupted")
+def _(s: Story) -> None:
+    stopped = s.find("attempt.ended", outcome="infrastructure").body
+    stopped.update(outcome="interrupted", exception="interrupted")
+    s.find("attempt.admitted", replaces=stopped["attempt"]).body.update(replaces=None, supersedes=stopped["attempt"])
+
+
 @plant("attempts.numbered", "two at a time")
 def _(s: Story) -> None:
     first = s.find("attempt.ended", outcome="infrastructure")
@@ -196,6 +208,12 @@ def _(s: Story) -> None:
     s.drop(there)
     trial = there.body["attempt"][:16]
     s.finals[trial]["reason"] = s.find("trial.final", trial=trial).body["reason"] = "not_graded"
+
+
+@plant("attempts.graded", "graded, and ended by infrastructure all the same")
+def _(s: Story) -> None:
+    attempt = s.find("attempt.graded", grade="fail").body["attempt"]
+    s.find("attempt.ended", attempt=attempt).body.update(outcome="infrastructure", exception="sandbox_lost")
 
 
 @plant("attempts.graded", "a pass with a reason")

@@ -235,6 +235,15 @@ def _(s: Story) -> None:
     s.files[path] = s.file(path) + b"\n"
 
 
+@plant("attempts.derived", "not said to be derived")
+def _(s: Story) -> None:
+    attempt = s.find("attempt.graded").body["attempt"]
+    path = _record_of(s, attempt)
+    s.files[path] = b"{}"
+    listed = s.find("attempt.files", 1, attempt=attempt).body
+    listed["files"] = Late(lambda s: [{"path": "attempt.json", "sha256": sha256(b"{}"), "size": 2, "role": "partial"}])
+
+
 @plant("attempts.derived", "of an end that was another")
 def _(s: Story) -> None:
     path = _record_of(s, s.find("attempt.ended", outcome="interrupted").body["attempt"])

@@ -75,6 +75,20 @@ def _(s: Story) -> None:
     s.find("exchange.admitted", 1).body["retries"] = s.find("exchange.admitted").body["exchange"]
 
 
+@plant("exchanges.admitted", "sends one again that was answered")
+def _(s: Story) -> None:
+    ended = _ended(s, usage={"input": 200, "cache_read": 400, "output": 90}).body
+    following = f"{ended['attempt']}/{int(ended['exchange'].rpartition('/')[2]) + 1}"
+    s.find("exchange.admitted", exchange=following).body["retries"] = ended["exchange"]
+
+
+@plant("exchanges.admitted", "fewer tokens in than its request has bytes")
+def _(s: Story) -> None:
+    body = s.find("exchange.admitted", input_bound=800).body
+    inputs = body["request"]["size"] - 1
+    body.update(input_bound=inputs, held=worst_case(s.rows_of(body["model"]), inputs, body["output_bound"]))
+
+
 @plant("exchanges.admitted", "more output than the arm allows")
 def _(s: Story) -> None:
     of_arm = {step.body["attempt"] for step in s.entries() if step.body.get("arm") == "arm-1"}
@@ -111,6 +125,34 @@ def _(s: Story) -> None:
 @plant("exchanges.ended", "released without a reason")
 def _(s: Story) -> None:
     _ended(s, outcome="released").body["error"] = None
+
+
+@plant("exchanges.ended", "released without a status, and sent")
+def _(s: Story) -> None:
+    _ended(s, outcome="released").body.update(http_status=None, error="provider_timeout")
+
+
+@plant("exchanges.ended", "settled where the provider refused")
+def _(s: Story) -> None:
+    _ended(s, error="reply_unreadable").body["http_status"] = 500
+
+
+@plant("exchanges.ended", "a fault of one that finished")
+def _(s: Story) -> None:
+    _ended(s).body["error"] = "provider_failed"
+
+
+@plant("exchanges.ended", "in flight where its process died, and nothing charged")
+def _(s: Story) -> None:
+    told = {"outcome": "released", "charged": "0.000000000000", "estimated": False, "error": "provider_unreachable"}
+    _ended(s, outcome="unknown").body.update(told)
+
+
+@plant("exchanges.ended", "in flight where its process died, and charged by a usage")
+def _(s: Story) -> None:
+    body = _ended(s, outcome="unknown").body
+    body.update(outcome="settled", estimated=False, error="interrupted", usage={"input": 1})
+    body["charged"] = cost(s.rows_of("model-0"), body["usage"])
 
 
 @plant("exchanges.ended", "unheard, and told of")
@@ -290,6 +332,11 @@ def _(s: Story) -> None:
     s.drop(s.find("exchange.refused"))
 
 
+@plant("agents.ended", "stopped short, and nothing said of it at its end")
+def _(s: Story) -> None:
+    s.find("attempt.ended", exception="ceiling_reached").body["exception"] = None
+
+
 # Models that are made up.
 
 
@@ -301,3 +348,8 @@ def _(s: Story) -> None:
 @plant("synthetic.marked", "marked, and not made up")
 def _(s: Story) -> None:
     s.design["models"][0]["synthetic"] = True
+
+
+@plant("synthetic.marked", "made up, behind another provider's name")
+def _(s: Story) -> None:
+    s.design["models"][0]["api"] = "practice"

@@ -299,6 +299,27 @@ def a_cap_of_a_model(s: Story) -> None:
     s.insert_before(s.find("run.draining"), s.steps.pop())
 
 
+@plant("ceiling.disclosed", "a model's cap that is reached by more than a reserve")
+def _(s: Story) -> None:
+    s.reached("model_cap", "0.030000000000", "model-0")
+    s.insert_before(s.find("run.draining"), s.steps.pop())
+
+
+@plant("ceiling.disclosed", "an overrun that something was asked for on top of")
+def _(s: Story) -> None:
+    s.find("ceiling.reached", scope="overrun").body["wanted"] = "0.000000000001"
+
+
+@plant("status.agrees", "another reason than that of the drain")
+def _(s: Story) -> None:
+    s.find("run.ended").body["reason"] = "stage_deadline"
+
+
+@plant("status.agrees", "a drain that nothing speaks of")
+def _(s: Story) -> None:
+    s.drop(s.find("run.draining"))
+
+
 @plant("ceiling.disclosed", "an overrun that is kept quiet")
 def _(s: Story) -> None:
     s.drop(s.find("ceiling.reached", scope="overrun"))
@@ -339,7 +360,7 @@ def _(s: Story) -> None:
 
 @plant("ceiling.disclosed", "ends for a cap that nothing speaks of")
 def _(s: Story) -> None:
-    s.find("run.ended").body["reason"] = "cap_reached"
+    s.find("run.ended").body["reason"] = s.find("run.draining").body["cause"] = "cap_reached"
 
 
 def nothing_left_in_a_block(s: Story) -> None:

@@ -304,6 +304,21 @@ def _(s: Story) -> None:
 # Ends of openings.
 
 
+@plant("agents.ended", "a fault of a provider that no exchange heard")
+def _(s: Story) -> None:
+    s.find("attempt.ended", exception="sandbox_lost").body["exception"] = "rate_limited"
+
+
+@plant("status.agrees", "by another signal than that of the drain")
+def _(s: Story) -> None:
+    s.find("run.ended").body["exit_status"] = 143
+
+
+@plant("status.agrees", "by a signal, and not interrupted")
+def _(s: Story) -> None:
+    s.find("run.ended").body["reason"] = "internal_error"
+
+
 @plant("status.agrees", "stopped without a reason")
 def _(s: Story) -> None:
     s.find("run.ended").body["reason"] = None

@@ -95,11 +95,13 @@ def random_story(seed: int) -> Story:
     admitted: set[int] = set()
     ended: set[int] = set()
     flying: dict[str, tuple[int, str]] = {}
+    # those that were interrupted: they go on in a later opening
+    resting: set[tuple[int, str]] = set()
 
     def startable() -> list[tuple[int, str]]:
         """Those that began in this opening already, and of each model the next one."""
         fresh = {model_of[place[0]]: place for place in reversed(places) if place in left and place not in begun}
-        return [place for place in left if place in begun] + list(fresh.values())
+        return [place for place in left if place in begun and place not in resting] + list(fresh.values())
 
     def settle(index: int) -> None:
         if index not in ended and not any(at == index for at, _ in [*left, *flying.values()]):
@@ -115,6 +117,8 @@ def random_story(seed: int) -> Story:
             if clean:
                 complete = not left and not flying
                 ungraded = any(final["grade"] == "ungraded" for final in s.finals.values())
+                if not complete:
+                    s.add("run.draining", cause="deadline")
                 s.stop(int(ungraded)) if complete else s.stop(4, "stage_deadline")
                 s.checkpoint(named=False)
             s.resume(previous_ended=clean)
@@ -128,7 +132,8 @@ def random_story(seed: int) -> Story:
             flying.clear()
             admitted.clear()
             begun.clear()
-        elif left and (not flying or rng.random() < 0.5):
+            resting.clear()
+        elif startable() and (not flying or rng.random() < 0.5):
             place = rng.choice(sorted(startable()))
             begun.add(place)
             if place[0] not in admitted:
@@ -145,6 +150,7 @@ def random_story(seed: int) -> Story:
                     left[place] = {"replaces": attempt}
                 case 1:
                     s.end(attempt, "interrupted", "interrupted")
+                    resting.add(place)
                     left[place] = {"supersedes": attempt}
                 case _:
                     s.grade(

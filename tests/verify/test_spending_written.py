@@ -159,7 +159,7 @@ class Opening:
         lease = self.authority.lease(attempt, trial.block, trial.model)
         for index in range(self.rng.randrange(1, 4)):
             exchange = f"{attempt}/{index}"
-            inputs, outputs = self.rng.randrange(1, 900), self.rng.randrange(1, 1001)
+            inputs, outputs = self.rng.randrange(len(exchange), 900), self.rng.randrange(1, 1001)
             held = PRICE.worst_case(inputs, outputs)
             asked = {"route": "POST /chat/completions", "request_digest": "0" * 64, "retries": None}
             try:
@@ -226,6 +226,8 @@ async def _run(path: Path, seed: int) -> None:
         break
     journal.post(Kind.RUN_PAUSED, {})
     await journal.append(Kind.RUN_UNPAUSED, {})
+    if work.refusals:
+        await journal.append(Kind.RUN_DRAINING, {"cause": work.refusals[0].reason.id})
     state = RunState.of(read_entries(run.journal_path))
     complete = state.finals == drawn.planned["trials"]
     status, reason = (int(state.grades["ungraded"] > 0), None) if complete else (4, work.refusals[0].reason.id)

@@ -100,6 +100,11 @@ def _ended() -> dict[str, Any]:
     return {"exit_status": 4, "reason": "stage_deadline", "complete": False, "totals": totals, "files": []}
 
 
+async def _end(journal: Journal) -> None:
+    await journal.append(Kind.RUN_DRAINING, {"cause": "deadline"})
+    await journal.close(_ended())
+
+
 def _die(run: RunFolder, tail: bytes) -> None:
     """Leaves the beginning of a line and of a frame, and a blob that no entry names, as a crash does."""
     for path in (run.journal_path, sorted(run.packs.iterdir())[-1]):
@@ -118,11 +123,11 @@ def _holds(run: RunFolder) -> bool:
 
 async def test_a_run_that_ended_twice(tmp_path: Path) -> None:
     run, journal = await _create(tmp_path)
-    await journal.close(_ended())
+    await _end(journal)
     assert _holds(run)
     run, journal = await _reopen(tmp_path)
     await journal.append(Kind.RUN_PAUSED, {})
-    await journal.close(_ended())
+    await _end(journal)
     assert _holds(run)
 
 
@@ -133,10 +138,10 @@ async def test_a_run_that_ended_and_then_got_bytes_that_no_entry_names(tmp_path:
     await journal.append(Kind.ATTEMPT_FILES, {"attempt": attempt, "files": files})
     end = {"outcome": "interrupted", "exception": "interrupted", "message": None, "timing": {}}
     await journal.append(Kind.ATTEMPT_ENDED, {"attempt": attempt, **end})
-    await journal.close(_ended())
+    await _end(journal)
     _die(run, b"{")
     run, journal = await _reopen(tmp_path)
-    await journal.close(_ended())
+    await _end(journal)
     assert _holds(run)
     kinds = [json.loads(line)["kind"] for line in run.journal_path.read_bytes().splitlines()]
     assert kinds[kinds.index("run.resumed") + 1] == "run.recovered"
@@ -152,7 +157,7 @@ async def test_a_run_that_died_between_its_derived_files_and_its_end(tmp_path: P
     await journal.append(Kind.ATTEMPT_FILES, {"attempt": attempt, "files": files})
     await journal.close(None)
     run, journal = await _reopen(tmp_path)
-    await journal.close(_ended())
+    await _end(journal)
     assert _holds(run)
 
 
@@ -167,6 +172,6 @@ async def test_a_run_that_died_three_times(tmp_path: Path, tail: bytes) -> None:
         assert set(open_run.failed()) == {"run.ended", "flight.empty"}
         _die(run, tail)
         run, journal = await _reopen(tmp_path)
-    await journal.close(_ended())
+    await _end(journal)
     assert _holds(run)
     assert len(list(run.packs.iterdir())) == 1 and len([p for p in run.blobs.rglob("*") if p.is_file()]) == 1

@@ -73,14 +73,15 @@ def prepare(
     """The request that sends a conversation, and its bounds.
 
     A token is at least one byte of what it stands for, and the body's JSON around each message is longer than what a
-    provider puts in its place: so the body's bytes bound the tokens that go in.
+    provider puts in its place: so the body's bytes bound the tokens that go in, those as recorded too, which is what a
+    reader can see of them.
 
     Raises:
         Refusal: `json_invalid`; `price_unknown` where the model has no price for text.
     """
     call = wire.request(model, messages, tools, max_output_tokens)
     recorded = redactor.bytes(call.body)
-    inputs = len(call.body) + (TOOLS_TOKENS if tools else 0)
+    inputs = max(len(call.body), len(recorded)) + (TOOLS_TOKENS if tools else 0)
     outputs = model.max_output_tokens
     if max_output_tokens is not None:
         outputs = min(outputs, max_output_tokens)

@@ -8,6 +8,7 @@ from proctor_verify.folder import is_safe
 from proctor_verify.journal import Entry
 from proctor_verify.run import folder_mark
 from proctor_verify.schema import KINDS
+from proctor_verify.vocabulary import CUT_SHORT
 
 OF_AN_ATTEMPT = tuple(
     kind for kind, fields in KINDS.items() if "attempt" in fields and kind not in ("attempt.admitted", "trial.final")
@@ -18,7 +19,7 @@ class BlocksAdmitted(Check):
     id = "blocks.admitted"
     doc = (
         "a block is one of the design's, admitted again only after a resume and before its end; an attempt is "
-        "admitted only within an admitted block"
+        "admitted only within a block that was admitted in the same opening"
     )
     noun = "admissions"
     kinds = ("block.admitted", "attempt.admitted")
@@ -46,8 +47,8 @@ class BlocksAdmitted(Check):
         if trial == NO_TRIAL:
             return  # said by attempts.joined
         block = self.trials.block_of(trial)
-        if not self.run.blocks.admitted_in[block]:
-            self.fail_at(entry, f"admits {entry.body['attempt']}, and its block was not admitted before")
+        if self.run.blocks.admitted_in[block] != self.run.openings:
+            self.fail_at(entry, f"admits {entry.body['attempt']}, and its block was not admitted in this opening")
         elif self.run.blocks.ended[block]:
             self.fail_at(entry, f"admits {entry.body['attempt']}, and its block has ended")
 
@@ -151,7 +152,8 @@ class AttemptsNumbered(Check):
     id = "attempts.numbered"
     doc = (
         "attempts of a trial are numbered 0, 1, 2 … one after the other; each but the first names the one that it "
-        "supersedes (lost, interrupted) or replaces (infrastructure); replacements stay within the design's bound"
+        "supersedes (lost, or interrupted in an earlier opening) or replaces (infrastructure); replacements stay "
+        "within the design's bound"
     )
     noun = "attempts"
     kinds = ("attempt.admitted",)
@@ -172,6 +174,9 @@ class AttemptsNumbered(Check):
             wanted = (None, before.id) if before.outcome == "infrastructure" else (before.id, None)
             if before.outcome == "completed":
                 self.fail_at(entry, f"follows {before.id}, which was completed")
+                return
+            if before.outcome == "interrupted" and before.opening == self.run.openings:
+                self.fail_at(entry, f"follows {before.id}, which was interrupted in this opening, as all of it was")
                 return
         elif trials.attempts[trial]:
             self.fail_at(entry, "is admitted while another attempt of its trial is open")
@@ -216,7 +221,8 @@ class AttemptsPhases(Check):
 class AttemptsGraded(Check):
     id = "attempts.graded"
     doc = (
-        "an attempt is graded at most once, one that completed is; a reason stands exactly where the grade is not pass"
+        "an attempt is graded at most once, one that completed is, and one that was graded completed, unless its "
+        "process or its journal died first; a reason stands exactly where the grade is not pass"
     )
     noun = "attempts"
     kinds = ("attempt.graded", "attempt.ended")
@@ -232,8 +238,17 @@ class AttemptsGraded(Check):
                 self.fail_at(entry, f"grades {attempt.id} again")
             elif (body["grade"] == "pass") != (body["reason"] is None):
                 self.fail_at(entry, f"is {body['grade']} with reason {body['reason']}")
-        elif entry.body["outcome"] == "completed" and attempt.grade is None:
+            return
+        outcome, exception = entry.body["outcome"], entry.body["exception"]
+        if outcome == "completed" and attempt.grade is None:
             self.fail_at(entry, f"completes {attempt.id}, which has no grade")
+        elif attempt.grade is not None and not _may_keep_its_grade(outcome, exception):
+            self.fail_at(entry, f"ends {attempt.id} as {outcome} for {exception}, and it has a grade")
+
+
+def _may_keep_its_grade(outcome: str, exception: str | None) -> bool:
+    """Whether an attempt that is graded may end so: it counts, unless its process or its journal died first."""
+    return outcome in ("completed", "lost") or (outcome == "interrupted" and exception in CUT_SHORT)
 
 
 class Flight(Check):

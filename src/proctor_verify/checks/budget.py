@@ -9,12 +9,10 @@ from proctor_verify.design import NO_TRIAL
 from proctor_verify.design_parts import Budget
 from proctor_verify.journal import Entry
 from proctor_verify.prices import pico, usd
-from proctor_verify.vocabulary import REFUSED_FOR
+from proctor_verify.vocabulary import CUT_SHORT, REFUSED_FOR
 
 # A run that stops for one of these reasons has said so in one of these scopes.
 _SCOPES_OF = {"ceiling_reached": {"ceiling"}, "overrun": {"overrun"}, "cap_reached": {"cap", "model_cap"}}
-# The journal took no more: what was still to be said could not be.
-_CUT_SHORT = ("disk_full", "write_failed")
 
 
 class BudgetBlocks(Check):
@@ -91,9 +89,8 @@ class BudgetCeiling(Check):
         self.looked += 1
         budget, money, held = self.design.parts.budget, self.run.money, pico(entry.body["held"])
         if budget is None:
-            if held:
-                self.fail_at(entry, f"holds {entry.body['held']}, and the design has no budget")
-        elif money.crossed:
+            return  # said by budget.rules where a model costs anything, else by costs.recomputed
+        if money.crossed:
             self.fail_at(entry, f"admits {entry.body['exchange']} after an overrun took the run past its ceiling")
         elif (total := money.total + money.more(attempt.block, held)) > budget.ceiling:
             self.fail_at(entry, f"takes the run to {usd(total)}, past its ceiling of {usd(budget.ceiling)}")
@@ -168,7 +165,9 @@ class CeilingDisclosed(Check):
         if (pico(body["spent"]), pico(body["limit"])) != (spent, limit):
             return f"says {body['spent']} of {body['limit']}, where {usd(spent)} of {usd(limit)} is so"
         if scope == "overrun":
-            return None if money.overran else "speaks of an overrun, and there was none"
+            return None if money.overran and not wanted else "speaks of an overrun as it was not"
+        if scope != "ceiling" and wanted not in _reserves(budget, model):
+            return f"says that {scope} is reached, and {body['wanted']} is no reserve"
         if scope == "ceiling" and money.refused:
             return None  # said again: what an earlier opening said of it holds
         # where nothing is asked for, the ceiling alone can be passed already
@@ -209,13 +208,18 @@ class CeilingDisclosed(Check):
             self.looked += 1
             if not said & _SCOPES_OF[reason]:
                 return f"ends for {reason}, and no ceiling.reached of this opening says so"
-        if reason in _CUT_SHORT:
+        if reason in CUT_SHORT:
             return None
         if money.overran_now and "overrun" not in said:
             return "ends an opening in which more was charged than held, and no ceiling.reached says so"
         if money.crossed_now and "ceiling" not in said:
             return "ends an opening in which the ceiling was passed, and no ceiling.reached says so"
         return None
+
+
+def _reserves(budget: Budget, model: str | None) -> set[int]:
+    """What a block may ask for: of that model, or of any."""
+    return {share.reserve for name, share in budget.shares.items() if model in (None, name)}
 
 
 def _broken(budget: Budget) -> list[str]:

@@ -11,7 +11,7 @@ from proctor_verify.check import Check
 from proctor_verify.journal import Entry
 from proctor_verify.money import Bill
 from proctor_verify.prices import usd
-from proctor_verify.run import Run
+from proctor_verify.run import SUPERSEDED, Run
 from proctor_verify.schema import BLOB_FIELDS
 
 NAME = "attempt.json"
@@ -55,8 +55,8 @@ class _Said:
 class Derived(Check):
     id = "attempts.derived"
     doc = (
-        "the `attempt.json` that an attempt names as derived is, byte for byte, what its entries come to; an attempt "
-        f"has at most {MAX_LISTED} boundaries and sandboxes"
+        "the `attempt.json` that an attempt names is derived, unless that was cut short, and then, byte for byte, what "
+        f"its entries come to; an attempt has at most {MAX_LISTED} boundaries and sandboxes"
     )
     noun = "attempts"
     kinds = ("attempt.admitted", "attempt.boundary", "sandbox.started", *_LAST, "attempt.ended")
@@ -89,9 +89,13 @@ class Derived(Check):
     def _compare(self, entry: Entry, said: _Said) -> None:
         attempt = self.run.open.get(entry.body["attempt"])
         named = attempt.files.get(NAME) if attempt is not None else None
-        if attempt is None or named is None or named.role != "derived":
+        if attempt is None or named is None:
             return
         self.looked += 1
+        if named.role != "derived":
+            if entry.body["outcome"] not in SUPERSEDED:
+                self.fail_at(entry, f"ends {attempt.id} as {entry.body['outcome']}, whose {NAME} is {named.role}")
+            return
         if sha256(strictjson.encode(said.record(_own(entry), attempt.bill))).hexdigest() != named.sha256:
             self.fail(f"{attempt.folder}/{NAME}", "is not what the attempt's entries come to")
 

@@ -14,6 +14,8 @@ from proctor_verify.run import SUPERSEDED, OpenAttempt
 
 # HTTP: from here on the provider says no, and nothing is owed.
 REFUSED_FROM = 300
+# Without a status, what was not sent at all.
+_UNSENT = ("provider_unreachable", "interrupted")
 # What an exchange lacks that nobody lived to hear the end of.
 _UNHEARD = ("http_status", "error", "resolved_model", "finish", "response", "usage")
 
@@ -22,7 +24,8 @@ class ExchangesAdmitted(Check):
     id = "exchanges.admitted"
     doc = (
         "an exchange is admitted between the start and the end of its attempt's agent, in its order 0, 1, 2 …, of the "
-        "trial's model, with no more output than the design allows; `retries` names one of the attempt that ended"
+        "trial's model, with no more output than the design allows, and no fewer tokens in than its request's bytes; "
+        "`retries` names one of the attempt that ended without an answer"
     )
     noun = "exchanges"
     kinds = ("exchange.admitted",)
@@ -47,8 +50,10 @@ class ExchangesAdmitted(Check):
             return f"admits {exchange} while no agent of {attempt.id} runs"
         if attempt.unknown:
             return f"admits {exchange} after an exchange whose end nobody heard"
-        if body["retries"] is not None and not _has_ended(body["retries"], attempt):
-            return f"sends {body['retries']} again, which is no exchange of the attempt that ended"
+        if body["retries"] is not None and not _has_no_answer(body["retries"], attempt):
+            return f"sends {body['retries']} again, which is no exchange of the attempt that ended without an answer"
+        if body["input_bound"] < body["request"]["size"]:
+            return f"bounds what goes in by {body['input_bound']}, for a request of {body['request']['size']} bytes"
         parts, arm = self.design.parts, self.trials.group_of(attempt.trial)[1]
         most = parts.max_output.get(arm, parts.models[model].max_output)
         if body["output_bound"] > most:
@@ -82,6 +87,8 @@ class ExchangesEnded(Check):
             self.fail_at(entry, f"ends {body['exchange']}, which is not in flight")
             return
         fault = _inconsistent(body, pico(body["charged"]), flight.held)
+        if fault is None and body["outcome"] != "unknown" and attempt.opening != self.run.openings:
+            fault = f"as {body['outcome']}, and the process that sent it died before"
         if fault is not None:
             self.fail_at(entry, f"ends {body['exchange']} {fault}")
 
@@ -113,30 +120,33 @@ class CostsRecomputed(Check):
             self.fail_at(entry, fault)
 
 
-def _has_ended(exchange: str, attempt: OpenAttempt) -> bool:
+def _has_no_answer(exchange: str, attempt: OpenAttempt) -> bool:
     of, _, index = exchange.rpartition("/")
-    return of == attempt.id and int(index) < attempt.next_exchange and exchange not in attempt.flying
+    return of == attempt.id and int(index) < len(attempt.unanswered) and attempt.unanswered[int(index)] == 1
 
 
 def _inconsistent(body: dict[str, Any], charged: int, held: int) -> str | None:
     """What of an exchange's end contradicts itself; what its usage costs is another check's."""
-    outcome, estimated = body["outcome"], body["estimated"]
+    outcome, estimated, status, error = body["outcome"], body["estimated"], body["http_status"], body["error"]
     if body["overrun"] != (charged > held):
         return f"with overrun {body['overrun']}, charged {body['charged']} of {usd(held)} held"
+    if error is not None and body["finish"] is not None:
+        return f"with error {error}, and an answer that finished"
     if outcome == "released":
-        status = body["http_status"]
-        if charged or estimated or (status is not None and status < REFUSED_FROM):
-            return f"as released, charged {body['charged']}, with status {status}"
-        return None if body["error"] is not None else "as released, without a reason"
+        if charged or estimated or (status is None and error not in _UNSENT) or (status or REFUSED_FROM) < REFUSED_FROM:
+            return f"as released, charged {body['charged']}, with status {status} and error {error}"
+        return None if error is not None else "as released, without a reason"
     if outcome == "unknown":
         if not estimated or any(body[name] is not None for name in _UNHEARD) or body["flags"] or body["timing"]:
             return "as unknown, and tells of an answer"
         return None
+    if status is not None and status >= REFUSED_FROM:
+        return f"as settled, with status {status}"
     if body["usage"] is None and not estimated:
         return "without a usage, and its charge is no estimate"
     if estimated and body["usage"] is not None and not body["flags"]:
         return "with an estimate beside a usage of which no flag says what is wrong"
-    if body["error"] is None and (body["http_status"] is None or body["response"] is None or body["finish"] is None):
+    if error is None and (status is None or body["response"] is None or body["finish"] is None):
         return "without an error, and without a whole answer"
     return None
 

@@ -7,6 +7,10 @@ from proctor_verify.checks.summaries import totals
 from proctor_verify.design import NO_TRIAL
 from proctor_verify.journal import Entry
 from proctor_verify.run import SUPERSEDED, Grade
+from proctor_verify.vocabulary import SIGNALS
+
+# Stopped by budget, deadline or operator.
+STOPPED = 4
 
 
 class One(Check):
@@ -91,7 +95,8 @@ class ExitStatus(Check):
     id = "status.agrees"
     doc = (
         "exit status 0 only where complete and all graded, 1 only where complete and some are not, both without a "
-        "reason, every other with one; or 0 for `prepared_only`, in an opening that admitted no attempt"
+        "reason, every other with one; or 0 for `prepared_only`, in an opening that admitted no attempt; a signal's "
+        "status and a stop's reason are those of the drain"
     )
     noun = "ends"
     kinds = ("run.ended",)
@@ -108,6 +113,17 @@ class ExitStatus(Check):
         elif status in (0, 1) and not (self.run.complete and (ungraded > 0) == (status == 1)):
             missing = self.design.trials - self.run.finals
             self.fail_at(entry, f"exits {status} with {ungraded} ungraded and {missing} trials without a final")
+        elif not _is_drained(status, reason, self.run.draining):
+            self.fail_at(entry, f"exits {status} with reason {reason}, and drained for {self.run.draining}")
+
+
+def _is_drained(status: int, reason: str | None, cause: str | None) -> bool:
+    """Whether the drain of an opening bears out its end. What is cancelled is interrupted, whatever it drained for."""
+    if status in SIGNALS:
+        return reason == "interrupted" and (cause not in SIGNALS.values() or cause == SIGNALS[status])
+    if status == STOPPED and reason != "interrupted":
+        return reason == ("stage_deadline" if cause == "deadline" else cause)
+    return True
 
 
 def _words(grade: Grade) -> str:

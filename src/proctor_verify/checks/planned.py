@@ -7,7 +7,7 @@ from typing import Any
 from proctor_verify.check import Check
 from proctor_verify.design import NO_TRIAL, ArmPlan
 from proctor_verify.journal import Entry
-from proctor_verify.vocabulary import NETWORKS
+from proctor_verify.vocabulary import NETWORKS, OF_EXCHANGES
 
 ANY_KIND = "auto"
 # What an agent's own end may come to; every other exception of an attempt has another source.
@@ -63,7 +63,7 @@ class AgentsEnded(Check):
     doc = (
         "an agent's exception follows from how it ended, and its attempt's end says it too; an attempt that completed "
         "has an agent that ended and, unless it is of a question row, a verifier, or it stays ungraded for a reason "
-        "that an exchange of it gave"
+        "that an exchange of it gave; what only an exchange can say, one of the attempt said"
     )
     noun = "agents"
     kinds = ("agent.ended", "attempt.ended")
@@ -86,6 +86,10 @@ class AgentsEnded(Check):
             self.fail_at(
                 entry, f"leaves {attempt.id} ungraded for {attempt.grade.reason}, which no exchange of it says"
             )
+        elif said in OF_EXCHANGES and said not in attempt.told:
+            self.fail_at(entry, f"ends {attempt.id} for {said}, which no exchange of it says")
+        elif attempt.stopped_short and said is None:
+            self.fail_at(entry, f"ends {attempt.id} without an exception, and it stopped short")
         elif completed and not attempt.stopped_short and (attempt.agent_ended is None or not of_verifier):
             self.fail_at(entry, f"completes {attempt.id} without an end of its agent or of its verifier")
         elif said != of_agent and (said in _OF_AGENTS or (completed and said is None)):

@@ -54,7 +54,7 @@ class AnswersScored(Check):
 
 class SyntheticMarked(Check):
     id = "synthetic.marked"
-    doc = f"a model of provider `{PRACTICE}` is marked as synthetic in the design, and no other is"
+    doc = f"a model of provider `{PRACTICE}` is marked as synthetic in the design, and has that `api`, and no other is"
     noun = "models"
     needs_design = True
     unblinded = True
@@ -62,6 +62,6 @@ class SyntheticMarked(Check):
     def finish(self) -> None:
         for name, model in self.design.parts.models.items():
             self.looked += 1
-            if model.synthetic != (model.provider == PRACTICE):
-                said = "marked" if model.synthetic else "not marked"
-                self.fail("design.json", f"has model {name} of provider {model.provider}, {said} as synthetic")
+            if len({model.synthetic, model.provider == PRACTICE, model.api == PRACTICE}) > 1:
+                said = f"{'' if model.synthetic else 'not '}marked as synthetic"
+                self.fail("design.json", f"has model {name} of {model.provider} with api {model.api}, {said}")
