@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from proctor.core import strictjson
 from proctor.core.canonical import encode
 from proctor.core.families import Family
+from proctor.core.outcomes import GradeState
 from proctor.core.reasons import Reason
 from proctor.grading.files import Absent, Content, NotAFile, TooLarge, VerdictFile, VerdictFiles
-from proctor.grading.grade import Assurance, Grade, GradeState, VerifierOutcome, grade, ungraded
+from proctor.grading.grade import Assurance, Grade, VerifierOutcome, grade, ungraded
 from proctor.grading.solved import DuplicateTests, parse_solved
 from proctor.grading.verdicts import read_verdicts
 

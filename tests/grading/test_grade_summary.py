@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.core.canonical import encode
+from proctor.core.outcomes import GradeState
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.grading import summary as summaries
-from proctor.grading.grade import GradeState
 from proctor.grading.summary import Counted
 
 

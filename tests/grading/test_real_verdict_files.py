@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from proctor.core.canonical import encode
+from proctor.core.outcomes import GradeState
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.grading.ctrf import read_ctrf
 from proctor.grading.files import Content, VerdictFile, VerdictFiles
-from proctor.grading.grade import Assurance, Grade, GradeState, VerifierOutcome, grade
+from proctor.grading.grade import Assurance, Grade, VerifierOutcome, grade
 from proctor.grading.join import NOT_REPORTED, per_test_record
 from proctor.grading.junit import read_junit
 from proctor.grading.reports import Report, Status

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.core.models import Message, Role
+from proctor.core.outcomes import GradeState
 from proctor.core.questions import Question, Scorer, Tolerance
 from proctor.core.reasons import Reason
-from proctor.grading.grade import GradeState
 from proctor.grading.scorers import function, pattern
 from proctor.grading.scorers.base import Scored
 from proctor.grading.scorers.score import check_row, score, target_text

@@ -26,7 +26,7 @@ from real_runs import (
     write_study,
 )
 
-from proctor.evidence.fold import SUPERSEDED
+from proctor.core.outcomes import SUPERSEDED
 from proctor.evidence.kinds import Kind
 
 __all__ = ["proctor"]

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from proctor.core.outcomes import Outcome
 from proctor.report.progress import MANY, Progress
 from proctor.report.text import width
 
@@ -33,7 +34,7 @@ def shown(stream: io.StringIO, planned: int = 2) -> list[str]:
         for label in (LONG, "漢字" * 30):
             progress.phase(label, "agent")
         progress.tally.draining = "SIGINT, and a long explanation of what that means for what is in flight"
-        progress.attempt_over(LONG, "completed")
+        progress.attempt_over(LONG, Outcome.COMPLETED)
         progress.final(LONG, "fail", "below_threshold")
         progress.final("al\x1b[2Jpha · plain · 1", "ungraded", "reward_missing")
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue()).replace("\r", "\n").splitlines()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from proctor.core.outcomes import GradeState
 from proctor.core.questions import Scorer
 from proctor.core.tokens import seal_admitted
-from proctor.grading.grade import GradeState
 from proctor.grading.scorers.score import check_row, target_text
 from proctor.rollout.scoring import score_row
 from proctor.rollout.workers import Workers

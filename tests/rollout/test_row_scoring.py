@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from proctor.core.models import Message, Role, ToolBox, ToolCall
+from proctor.core.outcomes import GradeState
 from proctor.core.questions import Question, Scorer
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import seal_admitted
-from proctor.grading.grade import GradeState
 from proctor.grading.scorers.base import Scored
 from proctor.rollout.scoring import score_row
 from proctor.rollout.toolbox import MAX_RESULT_CHARS, FunctionTools, open_tools

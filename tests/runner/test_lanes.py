@@ -17,8 +17,8 @@ import pytest
 from fake_worlds import Bench, bodies, check_record, entries, write_study
 from proctor.admission.finish import Stop
 from proctor.core.exits import Exit
+from proctor.core.outcomes import SUPERSEDED
 from proctor.core.reasons import Reason
-from proctor.evidence.fold import SUPERSEDED
 from proctor.evidence.kinds import Kind
 from proctor.report.progress import Progress
 from proctor.runner.lanes import Lanes

@@ -13,15 +13,10 @@ from typing import Any, NamedTuple
 
 from proctor.core.ids import attempt_id
 from proctor.core.money import Usd
+from proctor.core.outcomes import SUPERSEDED, GradeState, Outcome
 from proctor.core.refusal import Refusal
 from proctor.evidence.entries import Entry, damaged
 from proctor.evidence.kinds import Kind
-
-SUPERSEDED = frozenset({"interrupted", "lost"})
-INFRASTRUCTURE = "infrastructure"
-COMPLETED = "completed"
-OUTCOMES = SUPERSEDED | {INFRASTRUCTURE, COMPLETED}
-GRADES = ("pass", "fail", "ungraded")
 
 _TRIAL = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
@@ -60,7 +55,7 @@ class TrialState(NamedTuple):
     cell: Cell | None = None
     attempts: int = 0
     replaced: int = 0
-    outcome: str | None = None
+    outcome: Outcome | None = None
     final: Final | None = None
 
     @property
@@ -80,10 +75,10 @@ class TrialState(NamedTuple):
         return NextAttempt(
             self.attempts,
             last if self.outcome in SUPERSEDED else None,
-            last if self.outcome == INFRASTRUCTURE else None,
+            last if self.outcome is Outcome.INFRASTRUCTURE else None,
         )
 
-    def after(self, coming: NextAttempt, outcome: str) -> TrialState:
+    def after(self, coming: NextAttempt, outcome: Outcome) -> TrialState:
         """The state once that attempt has ended."""
         replaced = self.replaced + (coming.replaces is not None)
         return self._replace(attempts=coming.number + 1, replaced=replaced, outcome=outcome)
@@ -196,7 +191,7 @@ class RunState:
 
     def totals(self, planned: int) -> dict[str, int]:
         """`totals` of `run.ended` for a design of so many trials."""
-        grades = {grade: self.grades[grade] for grade in GRADES}
+        grades = {grade.value: self.grades[grade] for grade in GradeState}
         return {"trials": planned, "finals": self.finals, **grades}
 
     def _apply(self, kind: Kind | str, body: Mapping[str, Any]) -> None:
@@ -275,17 +270,16 @@ class RunState:
             counts.tokens[bucket] += _count(tokens)
 
     def _attempt_ended(self, body: Mapping[str, Any]) -> None:
-        if body["outcome"] not in OUTCOMES:
-            raise ValueError(f"{body['outcome']!r} is no outcome")
+        outcome = Outcome(body["outcome"])
         attempt = self.open.pop(body["attempt"])
         if attempt.exchanges:
             raise ValueError(f"exchanges of it are open: {sorted(attempt.exchanges)[:3]}")
         state = self.trial(attempt.trial)
-        self._set(attempt.trial, state._replace(outcome=body["outcome"]))
-        if body["outcome"] == COMPLETED and attempt.grade is not None:
+        self._set(attempt.trial, state._replace(outcome=outcome))
+        if outcome is Outcome.COMPLETED and attempt.grade is not None:
             self.due[attempt.trial] = attempt.grade
         counts = self._cell(state.cell)
-        counts.superseded += body["outcome"] in SUPERSEDED
+        counts.superseded += outcome in SUPERSEDED
         if body["exception"] is not None:
             counts.exceptions[_text(body["exception"])] += 1
 
@@ -329,9 +323,7 @@ def _number(trial: str, attempt: Any) -> int:
 
 
 def _final(number: int | None, body: Mapping[str, Any]) -> Final:
-    grade, reward = body["grade"], body["reward"]
-    if grade not in GRADES:
-        raise ValueError(f"{grade!r} is no grade")
+    grade, reward = GradeState(body["grade"]).value, body["reward"]
     if reward is not None and type(reward) not in (int, float):
         raise ValueError(f"reward {reward!r} is no number")
     return Final(number, grade, _text_or_none(body["reason"]), reward)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from proctor.core.outcomes import Outcome
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence import recovery, reserve
@@ -55,7 +56,7 @@ def reopen(run: RunFolder, key: OperatorKey, stamps: Stamps, resumed_body: Mappi
     entries = [(Kind.RUN_RESUMED, {**resumed_body, "previous_ended": found.ended})]
     if quarantined or found.open or not found.ended:
         entries.append((Kind.RUN_RECOVERED, {"quarantined": quarantined, "lost": list(found.open)}))
-    entries += recovery.last_words(run, found, "lost", Reason.LOST)
+    entries += recovery.last_words(run, found, Outcome.LOST, Reason.LOST)
     entries += [(Kind.CHECKPOINT_MADE, body) for body in found.unnamed]
     writer = _writer(run, Signer(run, key, found.run_id), found)
     _commit(writer, [stamps.draft(kind, body) for kind, body in entries])
@@ -93,7 +94,7 @@ def finish_after(run: RunFolder, writer: Writer, stamps: Stamps, reason: Reason,
     recovery.cut_off(run, found)
     if ended is None:
         return
-    entries = [*recovery.last_words(run, found, "interrupted", reason)]
+    entries = [*recovery.last_words(run, found, Outcome.INTERRUPTED, reason)]
     entries += [(Kind.CHECKPOINT_MADE, body) for body in found.unnamed]
     last = _writer(run, writer.signer, found)
     try:

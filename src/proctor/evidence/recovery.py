@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from proctor.core.outcomes import Outcome
 from proctor.core.reasons import Reason
 from proctor.evidence.attempt_files import digest_of, digested, in_entries
 from proctor.evidence.disk import Disk, end_of_data, is_regular, open_regular
@@ -37,7 +38,7 @@ def cut_off(run: RunFolder, found: Scan) -> None:
         _cut(run.disk, path, keep)
 
 
-def last_words(run: RunFolder, found: Scan, outcome: str, reason: Reason) -> Iterator[tuple[Kind, dict[str, Any]]]:
+def last_words(run: RunFolder, found: Scan, outcome: Outcome, reason: Reason) -> Iterator[tuple[Kind, dict[str, Any]]]:
     """The entries that end each attempt in flight: what it held is charged, its files as they stand, its end.
 
     Raises OSError.
@@ -50,7 +51,7 @@ def last_words(run: RunFolder, found: Scan, outcome: str, reason: Reason) -> Ite
             yield Kind.ATTEMPT_FILES, {"attempt": attempt, "files": group}
         yield (
             Kind.ATTEMPT_ENDED,
-            {"attempt": attempt, "outcome": outcome, "exception": reason.id, "message": None, "timing": {}},
+            {"attempt": attempt, "outcome": outcome.value, "exception": reason.id, "message": None, "timing": {}},
         )
 
 

@@ -18,6 +18,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+from proctor.core.outcomes import GradeState
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.grading.join import conflicts
@@ -30,14 +31,6 @@ _TIMEOUT_STATUS = 124
 _KILL_STATUSES = frozenset({137, 143})
 _NOT_RUN_STATUSES = frozenset({126, 127})
 _DETAIL_CHARS = 300
-
-
-class GradeState(StrEnum):
-    """The three states."""
-
-    PASS = "pass"
-    FAIL = "fail"
-    UNGRADED = "ungraded"
 
 
 class Assurance(StrEnum):

@@ -29,9 +29,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from proctor.core.outcomes import GradeState
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.grading.grade import GradeState
 from proctor.grading.rewards import Number
 
 FORMAT = 1

@@ -18,7 +18,7 @@ from typing import Any
 from proctor.analysis.paired import Estimate, Repeated, difference_bounds, estimate, mean
 from proctor.analysis.power import smallest_by_mcnemar, smallest_by_t
 from proctor.analysis.significance import Direction, PValue, holm, mcnemar, sign_flip
-from proctor.grading.grade import GradeState
+from proctor.core.outcomes import GradeState
 from proctor.report.endpoints import SOLVED, is_share, value_of
 from proctor.report.paired import compared_arms
 from proctor.report.reading import Reading, Row

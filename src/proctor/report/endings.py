@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from proctor.core.outcomes import SUPERSEDED
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.evidence.fold import SUPERSEDED, Cell, CellCounts
+from proctor.evidence.fold import Cell, CellCounts
 from proctor.report.reading import Reading, Row
 from proctor.report.tailing import AGENT_OUTPUTS, last_line
 from proctor.report.text import command, safe, short_path, table

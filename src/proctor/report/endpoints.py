@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from proctor.core.outcomes import GradeState
 from proctor.evidence.runfolder import RunFolder
-from proctor.grading.grade import GradeState
 from proctor.grading.reports import Status
 from proctor.report.reading import Row
 from proctor.report.testfile import tests_of

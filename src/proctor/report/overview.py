@@ -7,6 +7,7 @@ from dataclasses import field as dataclass_field
 from pathlib import Path
 from typing import Any
 
+from proctor.core.outcomes import GradeState
 from proctor.core.reasons import Reason
 from proctor.evidence.entries import Entry
 from proctor.evidence.kinds import Kind
@@ -77,7 +78,7 @@ def overview_lines(path: Path, reading: Reading, openings: Openings) -> list[str
     """For people."""
     state, design = reading.state, reading.design
     totals = state.totals(len(reading.rows))
-    counts = " · ".join(f"{totals[grade]} {grade}" for grade in ("pass", "fail", "ungraded"))
+    counts = " · ".join(f"{totals[grade]} {grade}" for grade in GradeState)
     claims, money = claims_lines(design), spend_of(design, state)
     lines = list(money.lines()) if money else []
     spent = [line for number, each in enumerate(lines) for line in field("" if number else "spent", each)]

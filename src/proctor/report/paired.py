@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
-from proctor.grading.grade import GradeState
+from proctor.core.outcomes import GradeState
 from proctor.report.reading import Row
 from proctor.study import Design
 

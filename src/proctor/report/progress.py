@@ -14,6 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from proctor.core.outcomes import SUPERSEDED, GradeState, Outcome
 from proctor.report.spending import Spend
 from proctor.report.text import count, safe
 
@@ -29,7 +30,7 @@ class Tally:
 
     planned: int
     done: int = 0
-    grades: dict[str, int] = field(default_factory=lambda: {"pass": 0, "fail": 0, "ungraded": 0})
+    grades: dict[str, int] = field(default_factory=lambda: {grade.value: 0 for grade in GradeState})
     in_flight: dict[str, str] = field(default_factory=dict)
     superseded: int = 0
     replaced: int = 0
@@ -142,12 +143,12 @@ class Progress:
         """An attempt in flight reached a phase."""
         self.tally.in_flight[label] = phase
 
-    def attempt_over(self, label: str, outcome: str) -> None:
+    def attempt_over(self, label: str, outcome: Outcome) -> None:
         """An attempt ended."""
         self.tally.in_flight.pop(label, None)
-        if outcome == "infrastructure":
+        if outcome is Outcome.INFRASTRUCTURE:
             self.tally.replaced += 1
-        elif outcome in ("interrupted", "lost"):
+        elif outcome in SUPERSEDED:
             self.tally.superseded += 1
 
     def final(self, label: str, grade: str, reason: str | None) -> None:
@@ -155,7 +156,7 @@ class Progress:
         self.tally.done += 1
         self.tally.grades[grade] += 1
         if self.tally.planned <= MANY:
-            why = f" ({reason})" if reason and grade == "ungraded" else ""
+            why = f" ({reason})" if reason and grade == GradeState.UNGRADED else ""
             self._say(f"{grade:8} {safe(label)}{why}")
         elif self._live is None and (
             time.monotonic() - self._last_line > EVERY_SEC or self.tally.done == self.tally.planned

@@ -9,15 +9,15 @@ from sys import intern
 from typing import Any
 
 from proctor.core.ids import attempt_id, trial_folder
+from proctor.core.outcomes import SUPERSEDED, GradeState
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.usage import Bucket
 from proctor.evidence.entries import JOURNAL, Entry, damaged
-from proctor.evidence.fold import SUPERSEDED, Cell, Final, RunState
+from proctor.evidence.fold import Cell, Final, RunState
 from proctor.evidence.kinds import FORMAT, Kind
 from proctor.evidence.reader import read_entries
 from proctor.evidence.runfolder import RunFolder
-from proctor.grading.grade import GradeState
 from proctor.grading.summary import Counted, summarize
 from proctor.report.shapes import check_shape
 from proctor.report.spending import Spent

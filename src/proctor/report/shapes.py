@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from proctor.core.outcomes import GradeState
 from proctor.evidence.kinds import Kind
-from proctor.grading.grade import GradeState
 
 _NAMES = ("attempt", "trial", "task", "model", "arm", "folder", "supersedes", "replaces")
-_TOTALS = ("trials", "finals", "pass", "fail", "ungraded")
+_TOTALS = ("trials", "finals", *GradeState)
 
 
 def check_shape(kind: Kind, body: Mapping[str, Any]) -> None:

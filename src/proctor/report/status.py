@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from proctor.core.outcomes import GradeState
 from proctor.core.reasons import Reason
 from proctor.report.progress import human
 from proctor.report.reading import Reading
@@ -27,7 +28,7 @@ def rest_record(reading: Reading, *, live: bool) -> dict[str, Any]:
         "planned": len(reading.rows),
         "done": state.finals,
         "complete": reading.complete,
-        "grades": {grade: state.grades[grade] for grade in ("pass", "fail", "ungraded")},
+        "grades": {grade.value: state.grades[grade] for grade in GradeState},
         "in_flight": [{"trial": labels.get(attempt, attempt), "phase": None} for attempt in state.open],
         "superseded": sum(counts.superseded for counts in state.counts.values()),
         "replaced": sum(counts.replaced for counts in state.counts.values()),
@@ -49,7 +50,7 @@ def live_record(answer: Mapping[str, Any]) -> dict[str, Any]:
 def status_lines(run: Path, record: Mapping[str, Any]) -> list[str]:
     """The record for people."""
     grades = record["grades"]
-    counts = " · ".join(f"{grades[grade]} {grade}" for grade in ("pass", "fail", "ungraded"))
+    counts = " · ".join(f"{grades[grade]} {grade}" for grade in GradeState)
     lines = [_head(run, record), f"done       {record['done']}/{record['planned']} · {counts}"]
     if record["superseded"] or record["replaced"]:
         lines.append(f"attempts   {record['superseded']} superseded · {record['replaced']} replaced")

@@ -10,6 +10,7 @@ import click
 
 from proctor.analysis.interval import Interval
 from proctor.core.exits import Exit
+from proctor.core.outcomes import GradeState
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence.runfolder import RunFolder
@@ -115,7 +116,7 @@ def _grades_table(groups: list[dict[str, Any]], results: Sequence[CellResult]) -
     intervals = {(each.model, each.arm): each.interval for each in results}
     partial = any(_is_partial(group) for group in groups)
     modelled = any(group["model"] is not None for group in groups)
-    head = [*(["model"] if modelled else []), "arm", "planned", "pass", "fail", "ungraded"]
+    head = [*(["model"] if modelled else []), "arm", "planned", *GradeState]
     first_number = len(head) - 4
     head += ["pass / planned", "95 % interval", "graded only", "bounds", *(["mean reward"] if partial else [])]
     rows = []

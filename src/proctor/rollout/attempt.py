@@ -12,6 +12,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
+from proctor.core.outcomes import Outcome
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.waiting import in_thread
@@ -21,7 +22,7 @@ from proctor.rollout import verdict, worlds
 from proctor.rollout.calls import model_of
 from proctor.rollout.derived import attempt_record
 from proctor.rollout.ends import ended_by, exception_of, to_its_end
-from proctor.rollout.job import Boundary, Job, Outcome, Result
+from proctor.rollout.job import Boundary, Job, Result
 from proctor.rollout.record import Record
 from proctor.rollout.tools import Tools
 from proctor.sandbox.base import Sandbox, Snapshot

@@ -7,6 +7,7 @@ import traceback
 from typing import Protocol
 
 from proctor.agents.base import LIMITS
+from proctor.core.outcomes import Outcome
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.waiting import finish
@@ -15,7 +16,7 @@ from proctor.evidence.kinds import Kind
 from proctor.grading.grade import ungraded
 from proctor.rollout import verdict
 from proctor.rollout.calls import NotPaid
-from proctor.rollout.job import Outcome, Result
+from proctor.rollout.job import Result
 from proctor.rollout.record import Record
 from proctor.sandbox.base import Ended
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from proctor.agents.base import Agent, SkillPack, Solution
 from proctor.core.models import Message, ToolBox
+from proctor.core.outcomes import Outcome
 from proctor.core.questions import Question
 from proctor.core.reasons import Reason
 from proctor.grading.grade import Grade
@@ -27,15 +28,6 @@ class Boundary(StrEnum):
     ENV_READY = "env-ready"
     PRE_VERIFY = "pre-verify"
     POST_VERIFY = "post-verify"
-
-
-class Outcome(StrEnum):
-    """How an attempt ended. `interrupted` and `lost` attempts are superseded, never final."""
-
-    COMPLETED = "completed"
-    INFRASTRUCTURE = "infrastructure"
-    INTERRUPTED = "interrupted"
-    LOST = "lost"
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,15 @@ from typing import cast
 from proctor.agents.base import Answered, RowAgent, RowTurn
 from proctor.core.canonical import encode
 from proctor.core.models import Message, Role
+from proctor.core.outcomes import GradeState, Outcome
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence.kinds import Kind
-from proctor.grading.grade import GradeState
 from proctor.grading.scorers.score import target_text
 from proctor.rollout import verdict
 from proctor.rollout.calls import model_of
 from proctor.rollout.ends import to_its_end
-from proctor.rollout.job import Outcome, Result, RowJob
+from proctor.rollout.job import Result, RowJob
 from proctor.rollout.record import Record
 from proctor.rollout.scoring import score_row
 from proctor.rollout.tools import Tools

@@ -17,10 +17,10 @@ from typing import Any
 
 from proctor.core.canonical import encode
 from proctor.core.money import Usd
+from proctor.core.outcomes import GradeState
 from proctor.evidence.fold import Cell, CellCounts, RunState
 from proctor.evidence.reader import read_own
 from proctor.evidence.runfolder import FileRef, RunFolder
-from proctor.grading.grade import GradeState
 from proctor.report.reading import grade_summary, new_state
 from proctor.study import Design, Plan
 

@@ -14,15 +14,15 @@ from proctor.admission.ready import Ready
 from proctor.core.exits import Exit
 from proctor.core.families import Family
 from proctor.core.ids import attempt_id
+from proctor.core.outcomes import GradeState, Outcome
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.waiting import finish
 from proctor.evidence.fold import Final, NextAttempt, RunState, TrialState
 from proctor.evidence.kinds import Kind
-from proctor.grading.grade import GradeState
 from proctor.report.progress import Progress
 from proctor.rollout.attempt import run_attempt
-from proctor.rollout.job import Outcome, Result, RowJob
+from proctor.rollout.job import Result, RowJob
 from proctor.rollout.row import run_row
 from proctor.rollout.tools import Tools
 from proctor.runner.inputs import Inputs
@@ -128,7 +128,7 @@ class Lanes:
         return _final_of(state, None) if self._is_spent(state) else None
 
     def _is_spent(self, state: TrialState) -> bool:
-        return state.outcome == Outcome.INFRASTRUCTURE and state.replaced >= self._ready.design.stage.replacements
+        return state.outcome is Outcome.INFRASTRUCTURE and state.replaced >= self._ready.design.stage.replacements
 
     async def _opened(self, block: Block, stop: Stop) -> bool:
         """Whether the block may run: its reserve is set aside, once for all lanes that work on it."""
@@ -213,9 +213,9 @@ class Lanes:
             else:
                 result = await run_attempt(job, self._tools)
         except asyncio.CancelledError:
-            self._progress.attempt_over(job.label, Outcome.INTERRUPTED.value)
+            self._progress.attempt_over(job.label, Outcome.INTERRUPTED)
             raise
-        self._progress.attempt_over(job.label, result.outcome.value)
+        self._progress.attempt_over(job.label, result.outcome)
         return result
 
     async def _final(self, block: Block, trial: Trial, final: Final) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from proctor.core.exits import Exit
+from proctor.core.outcomes import GradeState
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence.runfolder import RunFolder
-from proctor.grading.grade import GradeState
 from proctor.report.reading import Row, read_run
 from proctor.report.tailing import VERIFIER_OUTPUT, last_line
 from proctor.report.text import short_path

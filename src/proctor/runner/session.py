@@ -18,6 +18,7 @@ from proctor.budget.authority import Authority
 from proctor.core.clock import SystemClock
 from proctor.core.exits import Exit
 from proctor.core.ids import new_run_id
+from proctor.core.outcomes import GradeState
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.waiting import in_thread
@@ -118,7 +119,7 @@ class Session:
             }
             async with serve(self._control, handlers):
                 await lanes.run(stop)
-        ungraded = past.grades["ungraded"] + lanes.ungraded
+        ungraded = past.grades[GradeState.UNGRADED] + lanes.ungraded
         return Exit.DOES_NOT_HOLD if ungraded else Exit.DONE
 
     async def _prepare(self, resources: contextlib.AsyncExitStack) -> Lanes:

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from proctor.core.outcomes import GradeState
 from proctor.core.reasons import Reason
-from proctor.grading.grade import Grade, GradeState
+from proctor.grading.grade import Grade
 from proctor.grading.rewards import Number
 from proctor.grading.solved import RewardRule, SolvedRule
 
