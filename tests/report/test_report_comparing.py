@@ -12,6 +12,7 @@ import pytest
 from proctor.evidence.fold import RunState
 from proctor.evidence.runfolder import RunFolder
 from proctor.report.claims import claims_record
+from proctor.report.compared import finds_text
 from proctor.report.comparing import Comparison, Decision, comparisons
 from proctor.report.reading import Reading, Row, Tries, read_run
 from proctor.report.spending import Spent
@@ -131,6 +132,13 @@ def test_clusters_make_fewer_units() -> None:
     assert plain.test == "mcnemar" and own.test == "sign-flip"
     assert own.estimate is not None and (own.estimate.units, own.estimate.clustered) == (2, True)
     assert own.p is not None and own.p.units == 1
+
+
+@pytest.mark.parametrize(("apart", "said"), [(1.5, "nothing"), (1.0, "100.0 pp"), (0.25, "25.0 pp")])
+def test_no_two_rates_are_further_apart_than_all_and_nothing(apart: float, said: str) -> None:
+    own = first(reading(design(tasks(6)), [P] * 6, [F] * 3 + [P] * 3))
+    assert finds_text(replace(own, detectable=apart)) == said
+    assert finds_text(replace(own, endpoint="reward:off", detectable=apart)) == f"{apart:.4g}"
 
 
 def test_costs_and_tokens_are_compared_over_all_trials() -> None:

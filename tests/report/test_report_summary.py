@@ -103,7 +103,21 @@ async def test_partial_rewards_are_averaged_over_what_was_graded(
     assert columns(capsys.readouterr().out, "only")[-2:] == ["0.500000", "*"]
 
 
+def test_before_it_is_admitted_a_run_has_nothing_to_show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    print_end(tmp_path, 130, Reason.INTERRUPTED, "SIGINT")
+    out = capsys.readouterr().out
+    assert out == "interrupted by SIGINT (exit status 130): nothing was admitted, nothing ran\n"
+
+
+async def test_arms_stand_in_the_order_of_the_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    await make_run(tmp_path / "run", design(arms=("zero", "one", "many")), end=0)
+    print_end(tmp_path / "run", 0, None, None)
+    rows = [line.split()[0] for line in capsys.readouterr().out.splitlines() if "2/2 = " in line]
+    assert rows == ["zero", "one", "many"]
+
+
 def test_evidence_that_cannot_be_read_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "journal.jsonl").write_bytes(b"torn")
     print_end(tmp_path, 5, Reason.DISK_FULL, "no space")
     out = capsys.readouterr().out
     assert "infrastructure failed: disk_full, no space (exit status 5)" in out

@@ -37,7 +37,7 @@ class Group:
 
 def groups_of(reading: Reading) -> tuple[Group, ...]:
     """All of them, models and arms in the order of the design."""
-    counted = {(each["model"], each["arm"]): each for each in reading.grades()["groups"]}
+    counted = {(each["model"], each["arm"]): each for each in reading.groups()}
     found = []
     for cell in cells(reading):
         counts, planned = counted[cell.model, cell.arm], cell.planned

@@ -84,6 +84,8 @@ def finds_text(each: Comparison) -> str | None:
     """The smallest difference that such a run finds; None where that cannot be told."""
     if each.detectable is None:
         return "nothing" if each.p is not None and each.test == MCNEMAR else None
+    if each.share and each.detectable > 1:
+        return "nothing"  # no two rates are further apart
     return amount_text(each, Fraction(each.detectable), signed=False)
 
 

@@ -51,7 +51,7 @@ def _shown(value: Any) -> Any:
 
 def context(reading: Reading) -> dict[str, Any]:
     """The values that the template names."""
-    design, summary, results = reading.design, reading.grades(), cells(reading)
+    design, groups, results = reading.design, reading.groups(), cells(reading)
     compared, money = comparisons(reading), spend_of(reading.design, reading.state)
     admitted = reading.state.admitted or {}
     key = fingerprint(reading)
@@ -72,7 +72,7 @@ def context(reading: Reading) -> dict[str, Any]:
             ("counts as solved", design.grading.solved),
         ],
         "modelled": money is not None,
-        "arms": [_arm(group, results) for group in summary["groups"]],
+        "arms": [_arm(group, results) for group in groups],
         "repeats": [_repeats(each) for each in results if each.repeats is not None],
         "compared": _compared(compared),
         "costs": [_cost(each, each.spent) for each in results if each.spent is not None],
@@ -80,7 +80,7 @@ def context(reading: Reading) -> dict[str, Any]:
         "reached": [reached_text(body) for body in reading.state.reached],
         "ungraded": [
             (_cell(group["model"], group["arm"]), number, reason, _summary(reason))
-            for group in summary["groups"]
+            for group in groups
             for reason, number in group["ungraded_by_reason"].items()
         ],
         "disclosures": _disclosures(reading, results),

@@ -130,6 +130,11 @@ class Reading:
         """What `grade_summary.json` holds, made anew."""
         return grade_summary(self.plan, self.state)
 
+    def groups(self) -> list[dict[str, Any]]:
+        """The groups of `grades`, models and arms in the order of the design, as everything shows them."""
+        found = {(group["model"], group["arm"]): group for group in self.grades()["groups"]}
+        return [found[model, arm.name] for model in self.design.model_names for arm in self.design.arms]
+
 
 def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], None] | None = None) -> Reading:
     """Read a run, live or over; a last line that is not finished is left out.

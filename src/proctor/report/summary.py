@@ -39,6 +39,9 @@ def print_end(run: Path, exit_status: int, reason: Reason | None, message: str |
     Evidence that cannot be read is said, never raised: how the run ended is on the record already.
     """
     try:
+        if not RunFolder(run).is_admitted():
+            click.secho(f"{ending(exit_status, reason, message)}: nothing was admitted, nothing ran", bold=True)
+            return
         reading = read_run(RunFolder(run), validate=False)
         body = [] if reason is Reason.PREPARED_ONLY else results_lines(reading)
         head = f"{safe(reading.design.study.name)} · {safe(reading.design.stage.name)}: "
@@ -89,10 +92,10 @@ def fingerprint(reading: Reading) -> str | None:
 
 def results_lines(reading: Reading) -> list[str]:
     """The tables of a run's results; the first line is empty."""
-    summary, results = reading.grades(), cells(reading)
+    groups, results = reading.groups(), cells(reading)
     compared = comparisons(reading)
-    lines = ["", *synthetic_lines(reading.design), *_grades_table(summary["groups"], results)]
-    lines += _ungraded(summary["groups"])
+    lines = ["", *synthetic_lines(reading.design), *_grades_table(groups, results)]
+    lines += _ungraded(groups)
     lines += _repeats(results)
     lines += endings_lines(reading)
     lines += _disclosed(reading)
