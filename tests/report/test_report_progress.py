@@ -64,5 +64,13 @@ def test_many_trials_are_counted_not_listed() -> None:
     assert not finals(shown(io.StringIO(), MANY + 1))
 
 
+@pytest.mark.usefixtures("narrow")
+def test_before_the_plan_is_known_the_terminal_is_free_for_a_question() -> None:
+    stream = Terminal()
+    with Progress(stream):
+        assert stream.getvalue() == ""
+    assert stream.getvalue() == ""
+
+
 def test_one_trial_is_one() -> None:
     assert shown(io.StringIO(), 1)[0] == "1 trial planned"

@@ -51,8 +51,8 @@ class Tally:
             return None
         return (time.monotonic() - self.started) / here * (self.planned - self.done)
 
-    def line(self) -> str:
-        """All of it in one line."""
+    def line(self, *, with_money: bool = True) -> str:
+        """All of it in one line; the money may be left to lines of its own."""
         left = self.left_sec()
         parts = [
             f"{self.done}/{self.planned} done",
@@ -65,7 +65,7 @@ class Tally:
             parts.append(f"{self.superseded} superseded")
         if self.replaced:
             parts.append(f"{self.replaced} replaced")
-        money = self.spend()
+        money = self.spend() if with_money else None
         if money is not None:
             parts.append(money.line())
         if left is not None and self.done < self.planned:
@@ -119,9 +119,6 @@ class Progress:
         self.tally = Tally(0)
 
     def __enter__(self) -> Progress:
-        if self._console.is_terminal and not self._quiet:
-            self._live = Live(get_renderable=self._panel, console=self._console, refresh_per_second=5, transient=True)
-            self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -130,9 +127,15 @@ class Progress:
             self._live = None
 
     def begins(self, planned: int, done: int, grades: dict[str, int]) -> None:
-        """The plan is known; `done` trials have their final from before."""
+        """The plan is known; `done` trials have their final from before.
+
+        The panel comes only now: until the run is admitted, somebody may be asked on the same terminal.
+        """
         money = self.tally.money
         self.tally = Tally(planned, done, {**self.tally.grades, **grades}, done_before=done, money=money)
+        if self._console.is_terminal and not self._quiet and self._live is None:
+            self._live = Live(get_renderable=self._panel, console=self._console, refresh_per_second=5, transient=True)
+            self._live.start()
         self._say(f"{count(planned, 'trial')} planned" + (f", {done} done before" if done else ""))
 
     def notice(self, text: str) -> None:
@@ -185,7 +188,7 @@ class Progress:
         room = max(1, self._console.width - 1)
         bar = Table.grid()  # a bar alone ends no line
         bar.add_row(ProgressBar(total=max(1, tally.planned), completed=tally.done, width=min(_BAR, room)))
-        rows: list[Table | Text] = [bar, _line(tally.line(), room)]
+        rows: list[Table | Text] = [bar, _line(tally.line(with_money=False), room)]
         money = tally.spend()
         rows += [_line(f"  {line}", room, "dim") for line in (money.lines() if money else ())]
         rows += [
