@@ -9,13 +9,14 @@ import pty
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from journal_parts import attempt_admitted, boundary, create, ended
 from proctor.evidence.kinds import Kind
-from run_parts import Story, Try, design, make_run
+from run_parts import Ask, Story, Try, design, make_run
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 ESCAPES = b"\x1b[31mred\x1b[0m\r\n\xff\x07tail"
@@ -45,6 +46,25 @@ async def test_a_line_for_each_entry(proctor, tmp_path: Path) -> None:
         "4 of 4 trials have their final",
     ):
         assert sum(words in line for line in lines) >= 1, words
+
+
+async def test_money_and_answers_are_told(proctor, tmp_path: Path) -> None:
+    frozen = design(("sum",), ("plain",), models=("sun",))
+    frozen = replace(frozen, tasks=(replace(frozen.tasks[0], format="question"),))
+    asks = (Ask({"messages": []}, None, {"input": 1200, "output": 90}), Ask({"messages": []}, None, None))
+    await make_run(tmp_path / "run", frozen, Story(default=(Try(asks=asks, answer=b"42"),)))
+    said = proctor("logs", tmp_path / "run").out
+    for words in (
+        "sum · sun · plain · 1: asks sun, $",
+        "$0.0033 charged for 1,290 tokens",
+        "charged, the worst case",
+        "sum · sun · plain · 1: answer scored by exact: ",
+    ):
+        assert words in said, words
+    assert "exchange." not in said and "answer.scored" not in said
+    told = proctor("logs", tmp_path / "run", "sum/plain")
+    assert told.out == "" and "nothing was printed: a question has no program" in told.err
+    assert "show" in told.err and told.err.rstrip().endswith("sum/plain")
 
 
 async def test_entries_as_json_lines(proctor, tmp_path: Path) -> None:

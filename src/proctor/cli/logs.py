@@ -71,7 +71,8 @@ def _outputs(folder: RunFolder, text: str, *, follow: bool) -> None:
     from proctor.report.reading import read_run
     from proctor.report.tailing import JournalTail, OutputTail
 
-    trial = one_trial(read_run(folder, validate=False), text).trial.id
+    row = one_trial(read_run(folder, validate=False), text)
+    trial = row.trial.id
     tail, outputs, printer = JournalTail(folder), OutputTail(folder), _Printer()
     attempt, over = None, not follow
     while True:
@@ -89,7 +90,14 @@ def _outputs(folder: RunFolder, text: str, *, follow: bool) -> None:
         if not over:
             time.sleep(_POLL_SEC)
     if not printer.printed:
-        click.echo("nothing was printed", err=True)
+        click.echo("nothing was printed" + (_of_a_row(folder, text) if row.question else ""), err=True)
+
+
+def _of_a_row(folder: RunFolder, text: str) -> str:
+    from proctor.report.text import command, safe, short_path
+
+    shown = safe(command("proctor", "show", short_path(folder.path), text))
+    return f": a question has no program of its own. What was asked and answered: {shown}"
 
 
 class _Printer:

@@ -101,7 +101,7 @@ def _print_trial(reading: Reading, row: Row, attempts: list[AttemptTold], tests:
     from proctor.report.attempt import attempt_lines
     from proctor.report.conversation import turn_lines, turns
     from proctor.report.reading import understood
-    from proctor.report.text import dollars, safe, short_path
+    from proctor.report.text import count, dollars, safe, short_path
     from proctor.report.trial import label
 
     grade = f"{row.grade}{f' ({row.reason})' if row.reason else ''}"
@@ -113,7 +113,7 @@ def _print_trial(reading: Reading, row: Row, attempts: list[AttemptTold], tests:
     if spent is not None:
         tokens = f"{spent.tokens_in:,} tokens in, {spent.tokens_out:,} out"
         made_up = ", SYNTHETIC" if row.synthetic else ""
-        click.echo(f"cost       {dollars(spent.cost)} in {spent.exchanges} exchanges, {tokens}{made_up}")
+        click.echo(f"cost       {dollars(spent.cost)} in {count(spent.exchanges, 'exchange')}, {tokens}{made_up}")
     for told, each in zip(attempts, tests, strict=True):
         click.echo("")
         click.secho(f"attempt {told.attempt.partition('/')[2]}", bold=True)

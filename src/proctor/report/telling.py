@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from proctor.core.money import Usd
 from proctor.core.reasons import Reason
 from proctor.evidence.entries import JOURNAL, Entry
 from proctor.evidence.kinds import Kind
 from proctor.report.attempt import how_ended
+from proctor.report.costs import reached_text
 from proctor.report.reading import understood
 from proctor.report.summary import ending
-from proctor.report.text import count, moment, safe, seconds
+from proctor.report.text import count, dollars, moment, safe, seconds
 
 
 class Teller:
@@ -70,6 +72,8 @@ def _of_run(kind: Kind, body: Mapping[str, Any], attempt: str | None) -> str:
             return f"block {body['block']} ends"
         case Kind.TRIAL_FINAL:
             return f"{attempt or body['trial']}: final: {_grade(body)}"
+        case Kind.CEILING_REACHED:
+            return reached_text(body)
         case Kind.RUN_PAUSED:
             return "paused: nothing new starts"
         case Kind.RUN_UNPAUSED:
@@ -105,6 +109,15 @@ def _of_attempt(kind: Kind, body: Mapping[str, Any]) -> str:
             return f"agent over after {seconds(body['duration_ns'])}: {how_ended(body['ended'])}{why}"
         case Kind.VERIFIER_ENDED:
             return f"verifier over after {seconds(body['duration_ns'])}: {how_ended(body['ended'])}"
+        case Kind.EXCHANGE_ADMITTED:
+            return f"asks {body['model']}, {dollars(Usd.parse(body['held']))} held"
+        case Kind.EXCHANGE_ENDED:
+            return _answered(body)
+        case Kind.EXCHANGE_REFUSED:
+            held = dollars(Usd.parse(body["held"]))
+            return f"may not ask {body['model']}, {held} would be held: {body['reason']}, {body['message']}"
+        case Kind.ANSWER_SCORED:
+            return f"answer scored by {body['scorer']}: {body['detail']}"
         case Kind.ATTEMPT_FILES:
             return f"files kept: {len(body['files'])}"
         case Kind.ATTEMPT_GRADED:
@@ -114,6 +127,16 @@ def _of_attempt(kind: Kind, body: Mapping[str, Any]) -> str:
             return f"ends: {body['outcome']}{why}" + (f": {body['message']}" if body["message"] else "")
         case _:
             return kind.id
+
+
+def _answered(body: Mapping[str, Any]) -> str:
+    what = body["error"] or body["finish"] or body["outcome"]
+    charged = f"{dollars(Usd.parse(body['charged']))} charged"
+    usage = body["usage"]
+    if usage is not None:
+        charged += f" for {count(sum(usage.values()), 'token')}"
+    estimated = ", the worst case" if body["estimated"] else ""
+    return f"hears back ({what}): {charged}{estimated}" + (", more than was held" if body["overrun"] else "")
 
 
 def _grade(body: Mapping[str, Any]) -> str:

@@ -131,8 +131,8 @@ def plain(value: Any) -> str:
 
 
 def count(number: int, one: str, several: str | None = None) -> str:
-    """`1 trial`, `2 trials`; `several` is the plural where it is not made by an s."""
-    return f"{number} {one if number == 1 else several or one + 's'}"
+    """`1 trial`, `2,000 trials`; `several` is the plural where it is not made by an s."""
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
 def moment(time: str) -> str:
