@@ -129,6 +129,8 @@ def test_what_cannot_be_written_is_said(proctor, priced: Path, tmp_path: Path) -
         assert said.status == 3 and "output_unwritable" in said.err
 
 
-@pytest.mark.parametrize("words", [("--parquet",), ("-o", "rows"), ("--json", "--parquet", "-o", "rows")])
+@pytest.mark.parametrize(
+    "words", [("--parquet",), ("-o", "rows"), ("--csv", "--jsonl"), ("--json", "--parquet", "-o", "rows")]
+)
 def test_words_that_do_not_go_together(proctor, priced: Path, words: tuple[str, ...]) -> None:
     assert proctor("results", priced, *words).status == 2

@@ -24,6 +24,12 @@ path = "tasks"
 #   name = "command"
 #   command = ["python3", "/agent/solve.py"]   # the instruction is on standard input
 #   files = "agent"                            # this folder, put at /agent
+# toolloop lets a model work with a shell. It needs a model, and a budget, which `proctor plan --write` works out:
+#   name = "toolloop"
+# and, as a table of its own (practice is made up inside proctor, and needs no key):
+#   [models.practice]
+#   provider = "practice"
+#   model = "practice-1"
 name = "oracle"
 
 # Arms differ in what they say; an empty one is the baseline.

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Print grades by arm, or rows for analysis")
 @run_argument
-@click.option("--csv", "form", flag_value="csv", help="One row a planned trial, comma-separated, with a header.")
-@click.option("--jsonl", "form", flag_value="jsonl", help="One JSON object a planned trial.")
-@click.option("--parquet", "form", flag_value="parquet", help="One row a planned trial, into the file that -o names.")
+@click.option("--csv", "csv", is_flag=True, help="One row a planned trial, comma-separated, with a header.")
+@click.option("--jsonl", "jsonl", is_flag=True, help="One JSON object a planned trial.")
+@click.option("--parquet", "parquet", is_flag=True, help="One row a planned trial, into the file that -o names.")
 @click.option(
     "-o",
     "--output",
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     help="Write the rows there instead of to standard output; what stands there is replaced.",
 )
 @json_option
-def results(run: Path, form: str | None, output: Path | None, as_json: bool) -> None:
+def results(run: Path, output: Path | None, as_json: bool, **forms: bool) -> None:
     """Print what RUN came to: grades by arm, comparisons, costs; or its trials as rows.
 
     Everything is made anew from the journal; summary.json is not read.
@@ -35,6 +35,10 @@ def results(run: Path, form: str | None, output: Path | None, as_json: bool) -> 
     from proctor.report.reading import read_run
     from proctor.report.summary import fingerprint, next_steps, results_lines
 
+    named = [form for form, wanted in forms.items() if wanted]
+    if len(named) > 1:
+        raise click.UsageError(f"one form at a time: {' or '.join(f'--{form}' for form in named)}")
+    form = named[0] if named else None
     if form is not None and as_json:
         raise click.UsageError("--json goes without --csv, --jsonl and --parquet")
     if output is not None and form is None:

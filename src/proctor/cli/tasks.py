@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from proctor.cli.common import json_option, print_json, print_refusals, say
+from proctor.cli.common import json_option, networks, print_json, print_refusals, say
 
 if TYPE_CHECKING:
     from proctor.runner.selfcheck import TaskVerdict
@@ -26,7 +26,7 @@ def tasks() -> None:
 @click.option("--substitute", multiple=True, metavar="IMAGE=ROOT", help="A root that stands in for IMAGE.")
 @click.option(
     "--network",
-    type=click.Choice(["none", "gateway-only", "public"]),
+    type=networks,
     help="What the task may reach at most (default: gateway-only).",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Where the runs go (default: runs/checks).")
@@ -113,8 +113,10 @@ def _print(verdict: TaskVerdict) -> None:
         for key in () if verdict.grades else verdict.task.unknown_keys:
             close = f" (closest known: {key.closest})" if key.closest else ""
             click.echo(f"  unknown key: {safe(key.name)}{safe(close)}")
-        for note in [*verdict.task.notes, *verdict.task.migrated]:
+        for note in verdict.task.notes:
             click.echo(f"  note: {safe(note)}")
+        for note in verdict.task.migrated:
+            click.echo(f"  older key, read as the newer: {safe(note)}")
     for remark in verdict.remarks:
         click.echo(f"  note: {safe(remark)}")
     print_refusals(verdict.refusals)
