@@ -116,7 +116,7 @@ def _bound(table: Model, practice: bool, within: str) -> int:
         return _PRACTICE_OUTPUT
     raise Refusal(
         Reason.OUTPUT_UNBOUNDED,
-        f"`{within}.max_output_tokens` is not given, and no table says how much {table.model!r} can answer",
+        f"`{within}.max_output_tokens` is not given, and without it no worst case can be held for {table.model!r}",
         path=f"{within}.max_output_tokens",
         required="the most tokens of one answer",
     )

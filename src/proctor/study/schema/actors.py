@@ -59,7 +59,9 @@ class Model(Table):
     )
     model: Text = Field(description="The provider's name of the model.")
     effort: Name | None = Field(default=None, description="Reasoning effort, in the provider's words.")
-    max_output_tokens: PositiveCount | None = Field(default=None, description="Upper bound of one answer.")
+    max_output_tokens: PositiveCount | None = Field(
+        default=None, description="Upper bound of one answer. Needed, but of the provider `practice`."
+    )
     request_timeout: Duration = Field(default=180, description="Deadline of one request.")
     base_url: Text | None = Field(default=None, description="Any compatible server; the provider's own otherwise.")
     api_key_env: KeyVariable | None = Field(default=None, description="The variable's name, never the key.")
