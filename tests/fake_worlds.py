@@ -21,6 +21,7 @@ from proctor.admission.admit import Admission, Verdict, admit
 from proctor.admission.facts import Request
 from proctor.admission.finish import Stop, listen_again, run_to_the_end
 from proctor.core.exits import Exit
+from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import Admitted, Probe
@@ -40,7 +41,6 @@ from proctor.sandbox.base import (
     Exec,
     Fetched,
     LimitInForce,
-    Network,
     PutItem,
     SandboxSpec,
     Snapshot,

@@ -12,9 +12,10 @@ from proctor.admission.facts import CallingFacts, Component, Facts, FolderFacts,
 from proctor.admission.guards import REGISTRY
 from proctor.admission.provenance import GitFacts, GitState
 from proctor.core.money import Usd
+from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.sandbox.base import Availability, Capabilities, Network, Tier
+from proctor.sandbox.base import Availability, Capabilities, Tier
 
 CAPABLE = Capabilities(
     networks=frozenset({Network.NONE}),

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from proctor.admission.docker import docker_facts
+from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import Probe, seal_probe
-from proctor.sandbox.base import Availability, Capabilities, Network, Tier
+from proctor.sandbox.base import Availability, Capabilities, Tier
 
 PROBE = seal_probe(2.0)
 

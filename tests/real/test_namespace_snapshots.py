@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from namespace_bench import Bench, admitted, bench, kind
 
+from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.sandbox.base import Exec, Limits, Network, Snapshot
+from proctor.sandbox.base import Exec, Limits, Snapshot
 from proctor.sandbox.namespace.layers import MOST_LAYERS
 from proctor.sandbox.namespace.sandbox import NamespaceSandbox
 

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from namespace_bench import Bench, admitted, bench, kind, make_root
 
+from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import seal_probe
-from proctor.sandbox.base import Exec, Limits, Network, PutItem, Tier
+from proctor.sandbox.base import Exec, Limits, PutItem, Tier
 from proctor.sandbox.namespace.kind import NamespaceKind
 from proctor.sandbox.namespace.sandbox import NamespaceSandbox
 

@@ -14,12 +14,13 @@ from launching import Place, ready_of
 
 from fake_worlds import FakeWorld
 from proctor.core.exits import Exit
+from proctor.core.network import Network
 from proctor.core.tokens import seal_admitted
 from proctor.evidence.fold import NextAttempt
 from proctor.rollout.job import Artifact, Command, Healthcheck, Job
 from proctor.runner.inputs import Inputs, stage
 from proctor.runner.jobs import _least, _stricter, make_job
-from proctor.sandbox.base import Limits, Network, PutItem
+from proctor.sandbox.base import Limits, PutItem
 from proctor.study import plan
 
 MB = 1 << 20

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from planning import environment_plan, obstacles
 
+from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.sandbox.base import Network
 from proctor.tasks.context import CopyIn
 from proctor.tasks.harbor import read_task
 from proctor.tasks.offer import Offer, agent_network, canonical_image, verifier_network

@@ -13,9 +13,9 @@ from proctor.admission.model_guards import MODELS
 from proctor.admission.money_guards import MONEY
 from proctor.admission.provenance import GitState
 from proctor.core.guards import Registry
+from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.sandbox.base import Network
 
 REGISTRY: Registry[Facts] = Registry()
 guard = REGISTRY.guard

@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from proctor.admission.ready import Ready
-from proctor.sandbox.base import Availability, Network, Tier
+from proctor.core.network import Network
+from proctor.sandbox.base import Availability, Tier
 
 _NAMED = 3
 _PUBLIC = Network.PUBLIC.value

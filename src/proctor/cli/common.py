@@ -11,10 +11,13 @@ from typing import Any
 import click
 
 from proctor.cli.completing import run_folders
+from proctor.core.network import Network
 from proctor.core.refusal import Refusal
 from proctor.report.text import field, plain, safe, typable
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+# a list of hosts cannot be given on a command line
+networks = click.Choice([network.value for network in Network if network is not Network.ALLOWLIST])
 run_argument = click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from proctor.cli.asking import asker, yes_option
-from proctor.cli.common import json_option, print_json, print_refusals, say
+from proctor.cli.common import json_option, networks, print_json, print_refusals, say
 from proctor.cli.completing import TEXT, agents, arms_option, limit_option, models_option, waive_option
 from proctor.cli.streams import OutputFault, let_go
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option("--files", type=click.Path(path_type=Path), help="With --agent command: a folder, put at /agent.")
 @click.option(
     "--network",
-    type=click.Choice(["none", "gateway-only", "public"]),
+    type=networks,
     help="With --task: what it may reach at most (default: gateway-only).",
 )
 @click.option("--rootfs", type=click.Path(path_type=Path), help="With --task: a root folder instead of the host's.")

@@ -10,12 +10,13 @@ from typing import Any
 
 from proctor.agents.base import Agent, SkillPack, Solution
 from proctor.core.models import Message, ToolBox
+from proctor.core.network import Network
 from proctor.core.outcomes import Outcome
 from proctor.core.questions import Question
 from proctor.core.reasons import Reason
 from proctor.grading.grade import Grade
 from proctor.grading.solved import DuplicateTests, SolvedRule
-from proctor.sandbox.base import Limits, Network, PutItem
+from proctor.sandbox.base import Limits, PutItem
 from proctor.study.design import ModelDesign
 
 # a message may quote what an agent wrote, and an entry has 65,535 bytes for everything

@@ -17,6 +17,7 @@ from pathspec import PathSpec
 from proctor.agents.base import SkillPack, Turn
 from proctor.core.canonical import encode
 from proctor.core.models import ModelAccess
+from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.strictjson import loads
@@ -26,7 +27,7 @@ from proctor.evidence.runfolder import RunFolder
 from proctor.rollout.job import Artifact, Command, Healthcheck, Job, WorldPlan
 from proctor.rollout.record import Record
 from proctor.rollout.tools import Tools
-from proctor.sandbox.base import MARKER, Ended, Exec, Network, PutItem, Sandbox, SandboxSpec, Snapshot
+from proctor.sandbox.base import MARKER, Ended, Exec, PutItem, Sandbox, SandboxSpec, Snapshot
 
 KEPT = "kept.json"
 LOGS = ("/logs/verifier", "/logs/agent", "/logs/artifacts")

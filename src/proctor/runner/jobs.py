@@ -10,11 +10,12 @@ from typing import Any
 from proctor.admission.ready import Ready
 from proctor.agents.base import Solution
 from proctor.core.ids import attempt_id, trial_folder
+from proctor.core.network import Network
 from proctor.evidence.fold import NextAttempt
 from proctor.grading.solved import DuplicateTests, parse_solved
 from proctor.rollout.job import Artifact, Command, Healthcheck, Job, RowJob, Tests, WorldPlan
 from proctor.runner.inputs import Inputs
-from proctor.sandbox.base import Limits, Network, PutItem
+from proctor.sandbox.base import Limits, PutItem
 from proctor.study.design import SandboxDesign
 from proctor.study.plan import Trial
 from proctor.tasks.context import CopyIn

@@ -12,20 +12,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
+from proctor.core.network import Network
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import Admitted, Probe
 
 # The file in a world's folder that says whose it is: while it stands, `prune` comes back for what it could not remove.
 MARKER = "marker.json"
-
-
-class Network(StrEnum):
-    """What a phase may reach, strictest first."""
-
-    NONE = "none"
-    GATEWAY_ONLY = "gateway-only"
-    ALLOWLIST = "allowlist"
-    PUBLIC = "public"
 
 
 class Tier(StrEnum):

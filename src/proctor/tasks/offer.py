@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from proctor.core.network import Network
 from proctor.tasks.recipe import Unsupported
 from proctor.tasks.roots import RootFacts
 
@@ -31,7 +32,6 @@ _DISTRIBUTIONS = (
     *("rockylinux", "ubuntu"),
 )
 _PLAIN_IMAGES = frozenset({*_DISTRIBUTIONS, "python"})
-_STRICTEST_FIRST = ("none", "gateway-only", "allowlist", "public")
 
 
 @dataclass(frozen=True)
@@ -97,14 +97,14 @@ def agent_network(study: str, task: str | None) -> str:
 
     A task's `no-network` allows the gateway: the way to a model is the study's, and no network of the task's.
     """
-    said = {None: "public", "no-network": "gateway-only"}.get(task, task or "public")
-    return min(study, said, key=_STRICTEST_FIRST.index)
+    said = Network.PUBLIC if task is None else Network.GATEWAY_ONLY if task == "no-network" else Network(task)
+    return min(Network(study), said, key=list(Network).index).value
 
 
 def verifier_network(study: str, task: str | None) -> str:
     """The verifier's network: as the agent's, and without a gateway, which only agents use."""
     mode = agent_network(study, task)
-    return "none" if mode == "gateway-only" else mode
+    return Network.NONE.value if mode == Network.GATEWAY_ONLY else mode
 
 
 def no_stand_in(image: str, line: int, text: str) -> Unsupported:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import Admitted, Probe
@@ -17,7 +18,6 @@ from proctor.core.waiting import finish, in_thread
 from proctor.sandbox.base import (
     Availability,
     Capabilities,
-    Network,
     PutItem,
     SandboxSpec,
     Snapshot,

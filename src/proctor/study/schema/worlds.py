@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from proctor.core.network import Network
 from proctor.grading.solved import DuplicateTests
-from proctor.sandbox.base import Network
 from proctor.study.schema.values import (
     Count,
     Duration,
