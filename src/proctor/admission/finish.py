@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -53,18 +53,16 @@ class Stop:
             with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
                 loop.call_soon_threadsafe(heard, number)
 
-    @contextlib.contextmanager
-    def hearing(self, heard: Callable[[signal.Signals], None]) -> Iterator[None]:
-        """Let signals call `heard` in the running loop while the block runs."""
+    def hear(self, heard: Callable[[signal.Signals], None]) -> None:
+        """Let signals call `heard` in the running loop, until something else hears them or they are ignored.
+
+        One handler takes the place of another: at no moment between two phases does a signal end the process.
+        """
+        loop = asyncio.get_running_loop()
+        self._ear = (loop, heard)
         if threading.current_thread() is threading.main_thread():
-            with _hearing(heard):
-                yield
-            return
-        self._ear = (asyncio.get_running_loop(), heard)
-        try:
-            yield
-        finally:
-            self._ear = None
+            for number in _STATUS:
+                signal.signal(number, lambda number, _: self.signalled(signal.Signals(number)))
 
     def drain(self, cause: str, exit_status: Exit, reason: Reason | None = None) -> None:
         """Let nothing new start. The first cause stands."""
@@ -107,11 +105,12 @@ async def admit_or_stop(admission: Callable[[Stop], Awaitable[T]], stop: Stop) -
         if not stop.admitted:
             task.cancel()
 
-    with stop.hearing(heard):
-        try:
-            return await task
-        except asyncio.CancelledError as fault:
-            raise Interrupted from fault
+    stop.hear(heard)
+    try:
+        return await task
+    except asyncio.CancelledError as fault:
+        end_of_hearing()
+        raise Interrupted from fault
 
 
 async def run_to_the_end(work: Callable[[Stop], Awaitable[Exit]], close: Closer, stop: Stop) -> Exit:
@@ -124,28 +123,17 @@ async def run_to_the_end(work: Callable[[Stop], Awaitable[Exit]], close: Closer,
         if again or number is not signal.SIGINT:
             task.cancel()
 
-    with stop.hearing(heard):
-        try:
-            return await close(await _outcome(task, stop))
-        finally:
-            # from here on the status is on the record: a late signal must not change what the system sees
-            if threading.current_thread() is threading.main_thread():
-                for number in _STATUS:
-                    signal.signal(number, signal.SIG_IGN)
-
-
-@contextlib.contextmanager
-def _hearing(heard: Callable[[signal.Signals], None]) -> Iterator[None]:
-    loop = asyncio.get_running_loop()
-    for number in _STATUS:
-        loop.add_signal_handler(number, heard, number)
+    stop.hear(heard)
     try:
-        yield
+        return await close(await _outcome(task, stop))
     finally:
-        ignored = {number for number in _STATUS if signal.getsignal(number) is signal.SIG_IGN}
+        end_of_hearing()
+
+
+def end_of_hearing() -> None:
+    """The status is on the record: a late signal must not change what the system sees."""
+    if threading.current_thread() is threading.main_thread():
         for number in _STATUS:
-            loop.remove_signal_handler(number)
-        for number in ignored:
             signal.signal(number, signal.SIG_IGN)
 
 

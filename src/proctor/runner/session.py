@@ -12,7 +12,7 @@ from typing import Any
 
 from proctor.admission.admit import Admission, Verdict, admit
 from proctor.admission.facts import Request
-from proctor.admission.finish import Ending, Interrupted, Stop, admit_or_stop, run_to_the_end
+from proctor.admission.finish import Ending, Interrupted, Stop, admit_or_stop, end_of_hearing, run_to_the_end
 from proctor.admission.spending import Confirm, nobody
 from proctor.budget.authority import Authority
 from proctor.core.clock import SystemClock
@@ -75,6 +75,7 @@ async def _execute(request: Request, key: OperatorKey, progress: Progress, confi
     except Interrupted:
         return Finished(stop.exit or Exit.INTERRUPTED, request.out, reason=Reason.INTERRUPTED, message=stop.cause)
     if isinstance(admission, Verdict):
+        end_of_hearing()
         return Finished(Exit.REFUSED, request.out, admission.refusals)
     session = Session(admission, progress, request, control)
     try:
