@@ -11,11 +11,11 @@ import pytest
 
 from proctor.evidence.fold import RunState
 from proctor.evidence.runfolder import RunFolder
+from proctor.evidence.spent import Spent
 from proctor.report.claims import claims_record
 from proctor.report.compared import finds_text
 from proctor.report.comparing import Comparison, Decision, comparisons
 from proctor.report.reading import Reading, Row, Tries, read_run
-from proctor.report.spending import Spent
 from proctor.study import Design, plan
 from proctor.study.design import HypothesisDesign, Selection
 from run_parts import Story, Try, design, make_run

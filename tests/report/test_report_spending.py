@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.core.money import Usd
+from proctor.evidence.spent import Spent
 from proctor.report.progress import Progress, Tally
-from proctor.report.spending import Spend, Spent, spend
+from proctor.report.spending import Spend, spend
 from proctor.report.text import dollars
 from run_parts import design
 

@@ -13,10 +13,10 @@ from proctor.api.refused import refusing
 from proctor.core.models import Message, Role
 from proctor.evidence.entries import Entry
 from proctor.evidence.kinds import Kind
+from proctor.evidence.spent import Spent
 from proctor.report.answer import answer_record
 from proctor.report.conversation import Turn, turns
 from proctor.report.reading import Reading, Row, understood
-from proctor.report.spending import Spent
 from proctor.report.trial import AttemptTold
 
 

@@ -17,6 +17,7 @@ from proctor.core.outcomes import SUPERSEDED, GradeState, Outcome
 from proctor.core.refusal import Refusal
 from proctor.evidence.entries import Entry, damaged
 from proctor.evidence.kinds import Kind
+from proctor.evidence.spent import Spent
 
 _TRIAL = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
@@ -101,19 +102,15 @@ class OpenAttempt:
 class CellCounts:
     """What a (model, arm) has so far. `exceptions` counts ends of attempts by reason id, `reasons` those of finals.
 
-    `charged` is in picodollars and `tokens` by bucket, both of all attempts, superseded and replaced ones too.
+    `spent` is of all attempts, superseded and replaced ones too.
     """
 
-    grades: Counter[str]
-    reasons: Counter[str]
-    exceptions: Counter[str]
+    grades: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    exceptions: Counter[str] = field(default_factory=Counter)
     superseded: int = 0
     replaced: int = 0
-    exchanges: int = 0
-    estimated: int = 0
-    overruns: int = 0
-    charged: int = 0
-    tokens: Counter[str] = field(default_factory=Counter)
+    spent: Spent = field(default_factory=Spent)
 
 
 _NOTHING_YET = TrialState()
@@ -258,16 +255,9 @@ class RunState:
     def _exchange_ended(self, body: Mapping[str, Any]) -> None:
         attempt = self.open[body["attempt"]]
         model, _ = attempt.exchanges.pop(body["exchange"])
-        charged = Usd.parse(body["charged"]).pico
-        self.charged[model] += charged
+        self.charged[model] += Usd.parse(body["charged"]).pico
         self.overruns += bool(body["overrun"])
-        counts = self._cell(self.trial(attempt.trial).cell)
-        counts.exchanges += 1
-        counts.charged += charged
-        counts.estimated += bool(body["estimated"])
-        counts.overruns += bool(body["overrun"])
-        for bucket, tokens in (body["usage"] or {}).items():
-            counts.tokens[bucket] += _count(tokens)
+        self._cell(self.trial(attempt.trial).cell).spent.take(body)
 
     def _attempt_ended(self, body: Mapping[str, Any]) -> None:
         outcome = Outcome(body["outcome"])
@@ -305,7 +295,7 @@ class RunState:
     def _cell(self, cell: Cell | None) -> CellCounts:
         counts = self.counts.get(cell)
         if counts is None:
-            counts = self.counts[cell] = CellCounts(Counter(), Counter(), Counter())
+            counts = self.counts[cell] = CellCounts()
         return counts
 
 

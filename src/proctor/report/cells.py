@@ -10,11 +10,10 @@ from typing import Any
 from proctor.analysis.interval import Interval
 from proctor.analysis.paired import Repeated, estimate
 from proctor.analysis.rates import Repeats, clopper_pearson, repeats, wilson
+from proctor.evidence.fold import Cell, CellCounts
+from proctor.evidence.spent import Spent
 from proctor.report.comparing import repeated
 from proctor.report.reading import Reading, Row
-from proctor.report.spending import Spent
-
-_NOTHING = Spent()
 
 
 @dataclass(frozen=True)
@@ -70,10 +69,13 @@ def cells(reading: Reading) -> list[CellResult]:
     for row in reading.rows:
         rows.setdefault((row.trial.model, row.trial.arm), []).append(row)
     order = [(model, arm.name) for model in reading.design.model_names for arm in reading.design.arms]
-    return [_cell(*key, rows[key], reading.design.stage.epochs) for key in order]
+    counts = reading.state.counts
+    return [
+        _cell(*key, rows[key], reading.design.stage.epochs, counts.get(Cell(*key), CellCounts()).spent) for key in order
+    ]
 
 
-def _cell(model: str | None, arm: str, rows: Sequence[Row], epochs: int) -> CellResult:
+def _cell(model: str | None, arm: str, rows: Sequence[Row], epochs: int, spent: Spent) -> CellResult:
     tasks = [repeated([row]) for row in rows] if epochs == 1 else list(_tasks(rows))
     passed, clusters = sum(task.passed for task in tasks), _clusters(rows)
     single = epochs == 1 and clusters is None
@@ -85,12 +87,10 @@ def _cell(model: str | None, arm: str, rows: Sequence[Row], epochs: int) -> Cell
     again = None
     if epochs > 1:
         again = repeats(((task.planned - task.ungraded, task.passed) for task in tasks), epochs)
-    spent = None if model is None else Spent()
-    if spent is not None:
-        for row in rows:
-            spent.add(row.tries.spent or _NOTHING)
     synthetic = any(row.synthetic for row in rows)
-    return CellResult(model, synthetic, arm, len(rows), passed, single, interval, again, spent)
+    return CellResult(
+        model, synthetic, arm, len(rows), passed, single, interval, again, None if model is None else spent
+    )
 
 
 def _tasks(rows: Sequence[Row]) -> Iterator[Repeated]:

@@ -17,12 +17,13 @@ from jinja2 import Environment, StrictUndefined
 
 from proctor.analysis.interval import Interval
 from proctor.core.reasons import Reason
+from proctor.evidence.spent import Spent
 from proctor.report.cells import CellResult, cells
 from proctor.report.compared import amount_text, decision_text, finds_text, names, p_text, range_text
 from proctor.report.comparing import Comparison, comparisons, repeated
 from proctor.report.costs import reached_text, synthetic_text
 from proctor.report.reading import Reading, Row
-from proctor.report.spending import Spent, spend_of
+from proctor.report.spending import spend_of
 from proctor.report.summary import ending, fingerprint
 from proctor.report.text import command, count, dollars, safe
 

@@ -18,9 +18,9 @@ from proctor.evidence.fold import Cell, Final, RunState
 from proctor.evidence.kinds import FORMAT, Kind
 from proctor.evidence.reader import read_entries
 from proctor.evidence.runfolder import RunFolder
+from proctor.evidence.spent import Spent
 from proctor.grading.summary import Counted, summarize
 from proctor.report.shapes import check_shape
-from proctor.report.spending import Spent
 from proctor.study import Design, Plan, Trial, plan
 from proctor.study.design import QUESTION, read_design
 

@@ -1,80 +1,16 @@
-"""What was charged: of a trial, and of a run against its caps and its ceiling."""
+"""What a run was charged, against its caps and its ceiling."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from proctor.core.money import ZERO, Usd
-from proctor.core.usage import INPUTS, Bucket
 from proctor.evidence.fold import RunState
 from proctor.report.text import dollars, safe
 from proctor.study import Design
-
-_INPUT_NAMES = frozenset(bucket.value for bucket in INPUTS)
-
-
-@dataclass(slots=True)
-class Spent:
-    """What exchanges came to: picodollars, tokens by bucket; `estimated` were charged for want of a usage."""
-
-    charged: int = 0
-    exchanges: int = 0
-    estimated: int = 0
-    overruns: int = 0
-    tokens: dict[str, int] = field(default_factory=dict)
-
-    def take(self, body: Mapping[str, Any]) -> None:
-        """Count an exchange by its `exchange.ended`. Raises KeyError, TypeError, Refusal where it is none."""
-        self.charged += Usd.parse(body["charged"]).pico
-        self.exchanges += 1
-        self.estimated += bool(body["estimated"])
-        self.overruns += bool(body["overrun"])
-        for bucket, count in (body["usage"] or {}).items():
-            self.tokens[bucket] = self.tokens.get(bucket, 0) + int(count)
-
-    def add(self, other: Spent) -> None:
-        """Count all of another."""
-        self.charged += other.charged
-        self.exchanges += other.exchanges
-        self.estimated += other.estimated
-        self.overruns += other.overruns
-        for bucket, count in other.tokens.items():
-            self.tokens[bucket] = self.tokens.get(bucket, 0) + count
-
-    @property
-    def cost(self) -> Usd:
-        """What was charged."""
-        return Usd(self.charged)
-
-    @property
-    def tokens_in(self) -> int:
-        """Tokens that went in."""
-        return sum(count for bucket, count in self.tokens.items() if bucket in _INPUT_NAMES)
-
-    @property
-    def tokens_out(self) -> int:
-        """Tokens that came out."""
-        return sum(self.tokens.values()) - self.tokens_in
-
-    def per(self, count: int) -> tuple[Usd, int] | None:
-        """Money and tokens for each of so many, rounded up; None for none."""
-        if count == 0:
-            return None
-        return Usd(-(-self.charged // count)), -(-sum(self.tokens.values()) // count)
-
-    def as_record(self) -> dict[str, Any]:
-        """For JSON; all buckets that are known, and any other that was counted."""
-        buckets = dict.fromkeys((bucket.value for bucket in Bucket), 0) | self.tokens
-        return {
-            "charged": str(self.cost),
-            "exchanges": self.exchanges,
-            "estimated": self.estimated,
-            "overruns": self.overruns,
-            "tokens": buckets,
-        }
 
 
 @dataclass(frozen=True)

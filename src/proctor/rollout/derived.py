@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proctor.core.money import ZERO, Usd
 from proctor.evidence.kinds import Kind
+from proctor.evidence.spent import Spent
 
 _NO_MODEL = {"available": False, "reason": "no model is called through proctor in this run"}
 _NOT_CAPTURED = {"available": False, "reason": "no snapshot is part of the evidence in this version"}
@@ -22,7 +21,10 @@ def attempt_record(said: Said, ended: Mapping[str, Any]) -> dict[str, Any]:
     """
     admitted = _last(said, Kind.ATTEMPT_ADMITTED)
     calls_model = admitted is not None and admitted["model"] is not None
-    exchanges = said.get(Kind.EXCHANGE_ENDED, ())
+    spent = Spent()
+    for body in said.get(Kind.EXCHANGE_ENDED, ()):
+        spent.take(body)
+    cost = {"charged": str(spent.cost), "exchanges": spent.exchanges, "estimated": spent.estimated}
     return {
         "format": 1,
         "identity": _without(admitted, ()),
@@ -33,24 +35,10 @@ def attempt_record(said: Said, ended: Mapping[str, Any]) -> dict[str, Any]:
         "boundaries": [body["boundary"] for body in said.get(Kind.ATTEMPT_BOUNDARY, ())],
         "sandboxes": [_without(body, ("attempt",)) for body in said.get(Kind.SANDBOX_STARTED, ())],
         "ended": dict(ended),
-        "tokens": _tokens(exchanges) if calls_model else _NO_MODEL,
-        "cost": _cost(exchanges) if calls_model else _NO_MODEL,
+        "tokens": spent.tokens if calls_model else _NO_MODEL,
+        "cost": cost if calls_model else _NO_MODEL,
         "snapshots": _NOT_CAPTURED,
     }
-
-
-def _tokens(exchanges: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Tokens by bucket; buckets without any are left out."""
-    counts: Counter[str] = Counter()
-    for body in exchanges:
-        counts.update(body["usage"] or {})
-    return dict(counts)
-
-
-def _cost(exchanges: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    charged = sum((Usd.parse(body["charged"]) for body in exchanges), ZERO)
-    estimated = sum(body["estimated"] for body in exchanges)
-    return {"charged": str(charged), "exchanges": len(exchanges), "estimated": estimated}
 
 
 def _last(said: Said, kind: Kind) -> Mapping[str, Any] | None:

@@ -71,7 +71,7 @@ def _by_model(cell: Cell) -> tuple[bool, str, str]:
 
 
 def _group(cell: Cell, planned: int, counts: CellCounts | None) -> dict[str, Any]:
-    seen = counts or CellCounts(Counter(), Counter(), Counter())
+    seen = counts or CellCounts()
     return {
         "model": cell.model,
         "arm": cell.arm,
@@ -81,17 +81,7 @@ def _group(cell: Cell, planned: int, counts: CellCounts | None) -> dict[str, Any
         "exceptions": dict(seen.exceptions),
         "superseded": seen.superseded,
         "replaced": seen.replaced,
-        "cost": _cost(seen) if cell.model is not None else None,
-    }
-
-
-def _cost(seen: CellCounts) -> dict[str, Any]:
-    return {
-        "charged": str(Usd(seen.charged)),
-        "exchanges": seen.exchanges,
-        "estimated": seen.estimated,
-        "overruns": seen.overruns,
-        "tokens": dict(seen.tokens),
+        "cost": None if cell.model is None else {**seen.spent.as_record(), "tokens": seen.spent.tokens},
     }
 
 
