@@ -17,6 +17,7 @@ from proctor.agents.shell import COMMAND_BYTES, SHOWN_BYTES
 from proctor.agents.toolloop import SKILL_BYTES, Toolloop
 from proctor.core.models import Answer, Message, Role, ToolCall, ToolSpec
 from proctor.core.reasons import Reason
+from proctor.core.redact import Redactor
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Ended
 
@@ -33,6 +34,7 @@ async def act(
     world: HostWorld | None = None,
     deadline_sec: float = 60.0,
     skills: tuple[SkillPack, ...] = (),
+    secrets: tuple[str, ...] = (),
     **settings: object,
 ) -> tuple[Ended, Script]:
     (folder / "agent").mkdir()
@@ -48,6 +50,7 @@ async def act(
         deadline_sec=deadline_sec,
         skills=skills,
         model=model,
+        redactor=Redactor(secrets),
     )
     return await agent(folder, **settings).act(turn), model
 
@@ -77,6 +80,14 @@ async def test_what_is_said_and_done_can_be_read_along(tmp_path: Path) -> None:
     for part in ("Write hello", "I look", "echo found", "exit code 0\nfound", "half \\ud800 a pair", "[done]"):
         assert part in log
     assert [path.name for path in (tmp_path / "agent").iterdir()] == ["toolloop.txt"]
+
+
+async def test_the_run_s_own_keys_are_not_written_down(tmp_path: Path) -> None:
+    """Short ones too, which agents may hear since they may be words."""
+    _, model = await act(tmp_path, says("It is ollama1.", shell("echo ollama1")), DONE, secrets=("ollama1",))
+    assert model.results() == ["exit code 0\nollama1\n"]
+    log = (tmp_path / "agent/toolloop.txt").read_text()
+    assert "ollama1" not in log and log.count("[redacted:secret]") == 3
 
 
 async def test_the_longest_command_that_linux_takes_is_run(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from proctor.core.canonical import encode
 from proctor.core.models import Message, ModelAccess, ToolBox
 from proctor.core.reasons import Reason
+from proctor.core.redact import Redactor
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Ended, Sandbox
 
@@ -52,6 +53,7 @@ class Turn:
     """All that an agent may use in one attempt.
 
     `output` is the attempt's `agent/` folder on the host, out of the agent's reach; `deadline_sec` is what is left.
+    `redactor` knows the run's keys: nothing goes into `output` before it.
     """
 
     sandbox: Sandbox
@@ -64,6 +66,7 @@ class Turn:
     skills: tuple[SkillPack, ...] = ()
     solution: Solution | None = None
     model: ModelAccess | None = None
+    redactor: Redactor = field(default_factory=Redactor)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from proctor.agents.limits import read_settings
 from proctor.agents.shell import Shell
 from proctor.core.models import Answer, Message, ModelAccess, Role, ToolBox, ToolCall
 from proctor.core.reasons import Reason
-from proctor.core.redact import Redactor
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Ended
 
@@ -189,11 +188,11 @@ def _unsaid(text: str) -> None:
 
 
 class _Log:
-    """What is said and done, without what looks like a key, for people who look on: `proctor logs -f` follows it."""
+    """What is said and done, without keys and what looks like one: `proctor logs -f` follows it."""
 
     def __init__(self, turn: Turn) -> None:
         self._path = turn.output / "toolloop.txt"
-        self._redactor = Redactor()
+        self._redactor = turn.redactor
 
     def say(self, text: str) -> None:
         """Write it down at once. A few KB into the page cache cost less than a thread would."""

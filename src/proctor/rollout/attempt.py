@@ -90,7 +90,8 @@ class Attempt:
         self.record.post(Kind.AGENT_STARTED, {"instruction": job.instruction.encode()}, **job.agent_entry())
         await worlds.put_skills(world, job.skills)
         async with model_of(job, self.tools, self.record) as model:
-            turn = worlds.turn(job, world, output, job.agent_timeout_sec or NO_DEADLINE_SEC, model)
+            deadline = job.agent_timeout_sec or NO_DEADLINE_SEC
+            turn = worlds.turn(job, world, output, deadline, model, self.tools.gateway.redactor)
             ended = await job.agent.act(turn)
         self.exception = exception_of(ended)
         self.record.post(

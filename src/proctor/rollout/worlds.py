@@ -19,6 +19,7 @@ from proctor.core.canonical import encode
 from proctor.core.models import ModelAccess
 from proctor.core.network import Network
 from proctor.core.reasons import Reason
+from proctor.core.redact import Redactor
 from proctor.core.refusal import Refusal
 from proctor.core.strictjson import loads
 from proctor.core.waiting import finish, in_thread
@@ -215,7 +216,9 @@ async def put_skills(world: Sandbox, skills: Sequence[SkillPack]) -> None:
         await world.put([PutItem(f"/skills/{pack.name}", source=pack.path, fresh=True) for pack in skills])
 
 
-def turn(job: Job, world: Sandbox, output: Path, deadline_sec: float, model: ModelAccess | None) -> Turn:
+def turn(
+    job: Job, world: Sandbox, output: Path, deadline_sec: float, model: ModelAccess | None, redactor: Redactor
+) -> Turn:
     """What the agent is handed. Only an agent that is the task's own solution gets the solution."""
     return Turn(
         sandbox=world,
@@ -228,6 +231,7 @@ def turn(job: Job, world: Sandbox, output: Path, deadline_sec: float, model: Mod
         skills=job.skills,
         solution=job.solution if job.agent.needs_solution else None,
         model=model,
+        redactor=redactor,
     )
 
 
