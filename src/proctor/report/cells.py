@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from proctor.analysis.interval import Interval
-from proctor.analysis.paired import Repeated, estimate
+from proctor.analysis.paired import estimate
 from proctor.analysis.rates import Repeats, clopper_pearson, repeats, wilson
 from proctor.evidence.fold import Cell, CellCounts
 from proctor.evidence.spent import Spent
-from proctor.report.comparing import repeated
+from proctor.report.comparing import clustered, repeated
 from proctor.report.reading import Reading, Row
 
 
@@ -76,8 +76,9 @@ def cells(reading: Reading) -> list[CellResult]:
 
 
 def _cell(model: str | None, arm: str, rows: Sequence[Row], epochs: int, spent: Spent) -> CellResult:
-    tasks = [repeated([row]) for row in rows] if epochs == 1 else list(_tasks(rows))
-    passed, clusters = sum(task.passed for task in tasks), _clusters(rows)
+    own = [[row] for row in rows] if epochs == 1 else _tasks(rows)
+    tasks, clusters = list(map(repeated, own)), clustered(own)
+    passed = sum(task.passed for task in tasks)
     single = epochs == 1 and clusters is None
     if single:
         interval: Interval | None = wilson(passed, len(rows))
@@ -93,16 +94,8 @@ def _cell(model: str | None, arm: str, rows: Sequence[Row], epochs: int, spent: 
     )
 
 
-def _tasks(rows: Sequence[Row]) -> Iterator[Repeated]:
+def _tasks(rows: Sequence[Row]) -> list[list[Row]]:
     by_task: dict[str, list[Row]] = {}
     for row in rows:
         by_task.setdefault(row.trial.task, []).append(row)
-    return map(repeated, by_task.values())
-
-
-def _clusters(rows: Sequence[Row]) -> list[str | int] | None:
-    """Of each task, a task without one being its own; None where no task has one."""
-    by_task = {row.trial.task: row.cluster for row in rows}
-    if not any(cluster is not None for cluster in by_task.values()):
-        return None
-    return [at if cluster is None else cluster for at, cluster in enumerate(by_task.values())]
+    return list(by_task.values())

@@ -8,7 +8,7 @@ that could not be made with p = 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
@@ -184,14 +184,11 @@ class _Tables:
     ) -> Comparison:
         one, other = self._rows[model, arms[0]], self._rows[model, arms[1]]
         values = [(self._mean(rows, endpoint), self._mean(other[task], endpoint)) for task, rows in one.items()]
-        clusters = [rows[0].cluster for rows in one.values()]
+        clusters = clustered(one.values())
         kept = [at for at, pair in enumerate(values) if None not in pair]
         pairs = [(first, second) for first, second in values if first is not None and second is not None]
         differences = [first - second for first, second in pairs]
-        # a task without a cluster is one of its own
-        units = None
-        if any(cluster is not None for cluster in clusters):
-            units = [at if clusters[at] is None else clusters[at] for at in kept]
+        units = None if clusters is None else [clusters[at] for at in kept]
         single = self._epochs == 1
         test = claim.test if claim else MCNEMAR if single and units is None else SIGN_FLIP
         direction = Direction(claim.direction) if claim else Direction.TWO_SIDED
@@ -253,20 +250,25 @@ class _Tables:
         second: Sequence[Sequence[Row]],
         test: str,
         direction: Direction,
-        clusters: Sequence[str | None],
+        clusters: Sequence[str | int] | None,
     ) -> tuple[tuple[Fraction, Fraction] | None, tuple[float, float] | None]:
         """The bounds, and the p-values there where anything is ungraded."""
         ones, others = [*map(repeated, first)], [*map(repeated, second)]
         bounds = difference_bounds(ones, others)
         if not any(task.ungraded for task in [*ones, *others]) or (test == MCNEMAR and self._epochs > 1):
             return bounds, None
-        units = None
-        if any(cluster is not None for cluster in clusters):
-            units = [at if cluster is None else cluster for at, cluster in enumerate(clusters)]
         pairs = list(zip(ones, others, strict=True))
         ends = {pair: _ends(*pair) for pair in set(pairs)}
-        low, high = (self._test(test, [ends[pair][at] for pair in pairs], units, direction).p for at in (0, 1))
+        low, high = (self._test(test, [ends[pair][at] for pair in pairs], clusters, direction).p for at in (0, 1))
         return bounds, (low, high)
+
+
+def clustered(tasks: Iterable[Sequence[Row]]) -> list[str | int] | None:
+    """The cluster of each task, one without being its own; None where no task has one."""
+    clusters = [rows[0].cluster for rows in tasks]
+    if not any(cluster is not None for cluster in clusters):
+        return None
+    return [at if cluster is None else cluster for at, cluster in enumerate(clusters)]
 
 
 def repeated(rows: Sequence[Row]) -> Repeated:
