@@ -17,6 +17,7 @@ from proctor.core.money import ZERO, Usd
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import Admitted
+from proctor.evidence.exchanges import unanswered
 from proctor.evidence.fold import RunState
 from proctor.evidence.journal import Journal
 from proctor.evidence.kinds import Kind
@@ -31,17 +32,6 @@ _REASONS = {
     Scope.MODEL_CAP: Reason.CAP_REACHED,
 }
 # What `exchange.ended` says of one that was cancelled before it was sent.
-_NEVER_SENT: dict[str, Any] = {
-    "http_status": None,
-    "error": Reason.INTERRUPTED.id,
-    "resolved_model": None,
-    "finish": None,
-    "response": None,
-    "usage": None,
-    "estimated": False,
-    "flags": [],
-    "timing": {},
-}
 
 
 class EntryWriter(Protocol):
@@ -237,7 +227,8 @@ class Lease:
             if on_record:
                 # the entry will be durable all the same; a journal that takes no more says so to everyone else
                 with suppress(Refusal):
-                    self.settle(writer, exchange, ZERO, outcome=RELEASED, **_NEVER_SENT)
+                    body = unanswered(Reason.INTERRUPTED, estimated=False)
+                    self.settle(writer, exchange, ZERO, outcome=RELEASED, **body)
             else:
                 self._drop(exchange)
             raise

@@ -10,6 +10,7 @@ from proctor.core.outcomes import Outcome
 from proctor.core.reasons import Reason
 from proctor.evidence.attempt_files import digest_of, digested, in_entries
 from proctor.evidence.disk import Disk, end_of_data, is_regular, open_regular
+from proctor.evidence.exchanges import unanswered
 from proctor.evidence.kinds import Kind
 from proctor.evidence.runfolder import RunFolder
 from proctor.evidence.scan import Scan
@@ -61,17 +62,9 @@ def _unknown(admitted: dict[str, Any]) -> dict[str, Any]:
         "attempt": admitted["attempt"],
         "exchange": admitted["exchange"],
         "outcome": "unknown",
-        "http_status": None,
-        "error": None,
-        "resolved_model": None,
-        "finish": None,
-        "response": None,
-        "usage": None,
         "charged": admitted["held"],
-        "estimated": True,
         "overrun": False,
-        "flags": [],
-        "timing": {},
+        **unanswered(None, estimated=True),
     }
 
 

@@ -15,6 +15,7 @@ from proctor.core.prices import NoPrice
 from proctor.core.reasons import Reason
 from proctor.core.redact import Redactor
 from proctor.core.refusal import Refusal
+from proctor.evidence.exchanges import unanswered
 from proctor.gateway.failures import Failure, Owed
 from proctor.gateway.upstream import HttpReply, SendFailed
 from proctor.gateway.wire.base import Call, Flag, Reply, Wire, endpoint
@@ -163,18 +164,7 @@ def conclude(
 
 def abandon(request: Request, reason: Reason) -> Ending:
     """The end of an exchange that was left while it may have been under way: its worst case is owed."""
-    body: dict[str, Any] = {
-        "http_status": None,
-        "error": reason.id,
-        "resolved_model": None,
-        "finish": None,
-        "response": None,
-        "usage": None,
-        "estimated": True,
-        "flags": [],
-        "timing": {},
-    }
-    return Ending(request.worst_case, SETTLED, {}, body)
+    return Ending(request.worst_case, SETTLED, {}, unanswered(reason, estimated=True))
 
 
 def _charge(request: Request, model: ModelDesign, reply: Reply | None, flags: list[str]) -> tuple[Usd, bool]:

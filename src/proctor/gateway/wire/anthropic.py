@@ -18,6 +18,7 @@ from proctor.gateway.wire.requests import (
     content_digest,
     output_bound,
     read_request,
+    text_of,
 )
 from proctor.study.design import ModelDesign
 
@@ -79,7 +80,7 @@ class Anthropic:
         notes = Notes()
         names: dict[str, str] = {}
         request = read_request(body)
-        system = _text(request.get("system"), notes)
+        system = text_of(request.get("system"), notes)
         made = [Message(Role.SYSTEM, system)] if system else []
         for each in notes.items(request.get("messages")):
             made += _messages(each, names, notes)
@@ -131,13 +132,8 @@ def _messages(value: dict[str, Any], names: dict[str, str], notes: Notes) -> lis
                 calls.append(call)
             case "tool_result":
                 call_id = notes.text(block.get("tool_use_id"))
-                text = _text(block.get("content"), notes)
+                text = text_of(block.get("content"), notes)
                 results.append(Message(Role.TOOL, text, call_id=call_id or None, tool=names.get(call_id)))
     role = Role.ASSISTANT if value.get("role") == "assistant" else Role.USER
     own = [Message(role, "".join(texts), tuple(calls))] if texts or calls or not results else []
     return results + own
-
-
-def _text(content: Any, notes: Notes) -> str:
-    parts = as_list(content)
-    return "".join(part if isinstance(part, str) else notes.text(notes.obj(part).get("text")) for part in parts)

@@ -12,12 +12,12 @@ from proctor.gateway.wire.notes import Notes, as_text
 from proctor.gateway.wire.reading import BodyReader
 from proctor.gateway.wire.requests import (
     JSON_HEADERS,
-    as_list,
     body_of,
     check_effort,
     content_digest,
     output_bound,
     read_request,
+    text_of,
 )
 from proctor.study.design import ModelDesign
 
@@ -128,13 +128,8 @@ def _message(value: dict[str, Any], names: dict[str, str], notes: Notes) -> Mess
     call_id = notes.text(value.get("tool_call_id")) or None
     return Message(
         role=_ROLES.get(role, Role.USER) if isinstance(role, str) else Role.USER,
-        text=_text(value.get("content"), notes),
+        text=text_of(value.get("content"), notes),
         calls=tuple(calls),
         call_id=call_id,
         tool=names.get(call_id) if call_id else None,
     )
-
-
-def _text(content: Any, notes: Notes) -> str:
-    parts = as_list(content)
-    return "".join(part if isinstance(part, str) else notes.text(notes.obj(part).get("text")) for part in parts)

@@ -11,6 +11,7 @@ from proctor.core import canonical, strictjson
 from proctor.core.canonical import MAX_SAFE_INTEGER
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.gateway.wire.notes import Notes
 from proctor.study.design import ModelDesign
 
 MAX_REQUEST_BYTES = 64 * 2**20
@@ -82,3 +83,9 @@ def as_list(value: Any) -> list[Any]:
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
+
+
+def text_of(content: Any, notes: Notes) -> str:
+    """The text of a content that is text itself, or a list of parts that have some."""
+    parts = as_list(content)
+    return "".join(part if isinstance(part, str) else notes.text(notes.obj(part).get("text")) for part in parts)
