@@ -156,6 +156,17 @@ def test_how_a_process_of_a_run_ended(status: int, reason: Reason | None, messag
     assert ending(status, reason, message) == f"{line} (exit status {status})"
 
 
+async def test_what_stopped_the_run_is_said_with_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = "the provider says: no such key"
+    cut = Try(outcome="interrupted", exception="key_rejected", message=said)
+    await make_run(tmp_path / "run", design(("a",), ("only",)), Story(default=(cut,)), end=5)
+    print_end(tmp_path / "run", 5, Reason.KEY_REJECTED, "key_rejected")
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index("key_rejected, for example a · only · 1:")
+    assert lines[at + 1] == f"  {said}"
+    assert lines[at + 2].startswith("  do: Correct the key and `") and lines[at + 2].endswith(" resume`.")
+
+
 async def test_each_way_in_which_attempts_ended_has_one_to_look_at(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

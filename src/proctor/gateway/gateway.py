@@ -287,7 +287,7 @@ class _Failed:
 
     def refusal(self, exchange: str, tries: int) -> Refusal:
         """What the agent, and `attempt.ended`, hear after the last try."""
-        status = f" with status {self.status}" if self.status is not None else ""
+        status = f" that can be used, status {self.status}" if self.status is not None else ""
         after = f", {tries} times" if tries > 1 else ""
         return Refusal(
             self.failure.reason,

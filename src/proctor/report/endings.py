@@ -10,7 +10,7 @@ from proctor.core.refusal import Refusal
 from proctor.evidence.fold import Cell, CellCounts
 from proctor.report.reading import Reading, Row
 from proctor.report.tailing import AGENT_OUTPUTS, last_line
-from proctor.report.text import command, safe, short_path, table
+from proctor.report.text import command, safe, short_path, table, typable
 from proctor.report.trial import label, short_id
 
 
@@ -39,23 +39,34 @@ def _examples(reading: Reading) -> list[str]:
     """For each cause the first trial whose last attempt met it; what was only cut short is tried anew in any case."""
     first: dict[str, Row] = {}
     for row in reading.rows:
-        if row.tries.exception is not None and row.tries.outcome not in SUPERSEDED:
+        if row.tries.exception is None:
+            continue
+        if row.tries.outcome not in SUPERSEDED or _ended_run(row.tries.exception) is not None:
             first.setdefault(row.tries.exception, row)
     return [line for reason in sorted(first) for line in ["", *_example(reading, reason, first[reason])]]
 
 
 def _example(reading: Reading, reason: str, row: Row) -> list[str]:
     lines = [f"{safe(reason)}, for example {safe(label(row))}:"]
-    seen = None if row.tries.folder is None else _last_of_agent(reading, row.tries.folder)
+    stopped = _ended_run(reason)
+    seen = None if row.tries.folder is None or stopped is not None else _last_of_agent(reading, row.tries.folder)
     if seen is not None:
         lines.append(f"  last of {seen[0]}: {seen[1]}")
     elif row.tries.message:
         lines.append(f"  {safe(row.tries.message)}")
     elif (known := Reason.by_id(reason)) is not None:
         lines.append(f"  {known.summary}")
+    if stopped is not None:
+        lines.append(f"  do: {typable(stopped.remedy)}")
     look = "show" if seen is None else "logs"
     words = ("proctor", look, short_path(reading.run.path), short_id(reading.rows, row))
     return [*lines, f"  {safe(command(*words))}"]
+
+
+def _ended_run(reason: str) -> Reason | None:
+    """The reason, where every other attempt would meet the same: the run stopped for it, not the attempt alone."""
+    known = Reason.by_id(reason)
+    return known if known is not None and known.ends_run else None
 
 
 def _last_of_agent(reading: Reading, folder: str) -> tuple[str, str] | None:
