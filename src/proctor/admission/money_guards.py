@@ -10,7 +10,7 @@ from proctor.admission.facts import Facts, MoneyFacts
 from proctor.admission.money import amounts_of, floor_of_spending, priced
 from proctor.budget.rules import Amounts, Share, rounded_up
 from proctor.core.guards import Registry
-from proctor.core.money import ZERO, Usd, dollars
+from proctor.core.money import ZERO, Usd, exact_dollars
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 
@@ -209,4 +209,4 @@ def _larger(amounts: Amounts, share: Share) -> str | None:
         return None
     room = share.reserve.fraction() + amounts.frame.cap_quantum.fraction() / 2
     needed = rounded_up(room * Fraction(amounts.total.pico, share.expected.pico), Usd(10**10))
-    return f"Raise `allocation` (and `cap`) to {dollars(needed)} or more, and run `proctor plan STUDY --write`."
+    return f"Raise `allocation` (and `cap`) to {exact_dollars(needed)} or more, and run `proctor plan STUDY --write`."

@@ -8,7 +8,7 @@ from typing import Any
 
 from proctor.admission.facts import Facts
 from proctor.budget.rules import is_free
-from proctor.core.money import ZERO, Usd, dollars
+from proctor.core.money import ZERO, Usd, exact_dollars
 from proctor.study.design import Design
 
 
@@ -38,15 +38,15 @@ class AtMost:
 
     def sentence(self) -> str:
         """For people, on one line."""
-        so_far = f", {dollars(self.spent)} of it spent already" if self.spent > ZERO else ""
+        so_far = f", {exact_dollars(self.spent)} of it spent already" if self.spent > ZERO else ""
         made_up = ""
         if self.synthetic:
             whose = "all of it" if not self.is_real else ", ".join(self.synthetic)
             made_up = f"; SYNTHETIC, no real money: {whose}"
         return (
-            f"{self.study} / {self.stage} can cost at most {dollars(self.at_most)} USD"
-            f" (expected {dollars(self.expected)}, cap {dollars(self.cap)},"
-            f" hard ceiling {dollars(self.ceiling)}{so_far}){made_up}"
+            f"{self.study} / {self.stage} can cost at most {exact_dollars(self.at_most)} USD"
+            f" (expected {exact_dollars(self.expected)}, cap {exact_dollars(self.cap)},"
+            f" hard ceiling {exact_dollars(self.ceiling)}{so_far}){made_up}"
         )
 
     def as_record(self) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def _assumed(words: Iterable[str]) -> dict[str, Usd]:
 
 
 def _lines(plan: StagePlan) -> list[str]:
-    from proctor.core.money import dollars
+    from proctor.core.money import exact_dollars
     from proctor.report.text import count, field, table
 
     if not plan.study:
@@ -102,16 +102,23 @@ def _lines(plan: StagePlan) -> list[str]:
         return [*head, *([] if plan.refusals else ["nothing is priced: no budget is needed"])]
     frame, shares = plan.amounts.frame, plan.amounts.shares
     rows = [
-        (name, dollars(share.expected), plan.sources[name], dollars(share.cap), dollars(share.reserve), share.blocks)
+        (
+            name,
+            exact_dollars(share.expected),
+            plan.sources[name],
+            exact_dollars(share.cap),
+            exact_dollars(share.reserve),
+            share.blocks,
+        )
         for name, share in shares.items()
     ]
     head += table(("model", "expected", "from", "cap", "reserve", "blocks"), rows, right={1, 3, 4, 5})
-    head += field("expected", f"{dollars(plan.amounts.total)} USD")
-    head += field("cap", f"{dollars(frame.cap)} USD: no block is admitted beyond it")
-    head += field("ceiling", f"{dollars(frame.ceiling)} USD: no request is sent beyond it")
+    head += field("expected", f"{exact_dollars(plan.amounts.total)} USD")
+    head += field("cap", f"{exact_dollars(frame.cap)} USD: no block is admitted beyond it")
+    head += field("ceiling", f"{exact_dollars(frame.ceiling)} USD: no request is sent beyond it")
     if plan.at_most is not None:
-        spent = f", after {dollars(frame.spent_before)} spent before" if frame.spent_before.pico else ""
-        head += field("at most", f"{dollars(plan.at_most)} USD for a run{spent}")
+        spent = f", after {exact_dollars(frame.spent_before)} spent before" if frame.spent_before.pico else ""
+        head += field("at most", f"{exact_dollars(plan.at_most)} USD for a run{spent}")
     if plan.synthetic:
         head += field("SYNTHETIC", f"made up, no real money: {', '.join(plan.synthetic)}")
     return head

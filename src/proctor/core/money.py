@@ -79,7 +79,7 @@ class Usd:
 ZERO = Usd(0)
 
 
-def dollars(amount: Usd) -> str:
+def exact_dollars(amount: Usd) -> str:
     """The amount for people and for study files: exact, without the zeros that say nothing, two decimals at least."""
     whole, _, decimals = str(amount).partition(".")
     return f"{whole}.{decimals.rstrip('0').ljust(2, '0')}"

@@ -17,7 +17,7 @@ from proctor.admission.money import floor_of_spending, priced
 from proctor.admission.money_guards import MONEY
 from proctor.budget.rules import Amounts, is_free
 from proctor.budget.sizing import CAP_QUANTUM, RESERVE_QUANTUM, Kept, Work, guessed_exchange, scaled, size
-from proctor.core.money import ZERO, Usd, dollars
+from proctor.core.money import ZERO, Usd, exact_dollars
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence.fold import RunState
@@ -89,19 +89,19 @@ class StagePlan:
         tables: dict[str, dict[str, str]] = {}
         if not self.has_budget:
             tables["budget"] = {
-                "spent_before": dollars(frame.spent_before),
-                "allocation": dollars(frame.allocation),
-                "cap": dollars(frame.cap),
-                "margin": dollars(frame.margin),
+                "spent_before": exact_dollars(frame.spent_before),
+                "allocation": exact_dollars(frame.allocation),
+                "cap": exact_dollars(frame.cap),
+                "margin": exact_dollars(frame.margin),
             }
             if (frame.cap_quantum, frame.reserve_quantum) != (CAP_QUANTUM, RESERVE_QUANTUM):
                 tables["budget"] |= {
-                    "cap_quantum": dollars(frame.cap_quantum),
-                    "reserve_quantum": dollars(frame.reserve_quantum),
+                    "cap_quantum": exact_dollars(frame.cap_quantum),
+                    "reserve_quantum": exact_dollars(frame.reserve_quantum),
                 }
-        tables["expected_costs"] = {name: dollars(share.expected) for name, share in shares.items()}
-        tables["caps"] = {name: dollars(share.cap) for name, share in shares.items()}
-        tables["reserves"] = {name: dollars(share.reserve) for name, share in shares.items()}
+        tables["expected_costs"] = {name: exact_dollars(share.expected) for name, share in shares.items()}
+        tables["caps"] = {name: exact_dollars(share.cap) for name, share in shares.items()}
+        tables["reserves"] = {name: exact_dollars(share.reserve) for name, share in shares.items()}
         return tables
 
     def edit(self, text: str) -> str:
@@ -201,7 +201,7 @@ def _expected(
             expected[name], sources[name] = assumed[name], "assumed"
         elif told is not None:
             expected[name] = scaled(told.charged, told.trials, work.trials)
-            sources[name] = f"pilot, {dollars(told.charged)} in {told.trials} trials"
+            sources[name] = f"pilot, {exact_dollars(told.charged)} in {told.trials} trials"
         elif name in money.expected_costs:
             expected[name], sources[name] = money.expected_costs[name], "the study"
         elif is_free(model.price):
