@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -54,8 +56,9 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, content: bytes) -
     assert caught.value.reason is Reason.FILE_UNREADABLE
 
 
-def test_a_folder_of_that_name_is_refused(tmp_path: Path) -> None:
-    (tmp_path / ".env").mkdir()
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / ".env")
     with pytest.raises(Refusal) as caught:
         with_dotenv({}, tmp_path)
     assert caught.value.reason is Reason.FILE_UNREADABLE

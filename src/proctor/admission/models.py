@@ -99,6 +99,8 @@ def _address(table: Model, known: Provider, within: str) -> str | None:
     try:
         parts = urlsplit(table.base_url)
         sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        # a parser leaves out what it does not like, line feeds first
+        sound = sound and table.base_url.isprintable() and " " not in table.base_url
     except ValueError:
         sound = False
     if not sound or parts.username is not None or parts.query or parts.fragment or table.provider == PRACTICE:

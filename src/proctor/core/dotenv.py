@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from proctor.core.files import read_regular
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 
@@ -45,14 +46,14 @@ def with_dotenv(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
     """The environment, and below it what `.env` in that folder says; what is set to nothing counts as not set.
 
     Raises:
-        Refusal: `file_unreadable`: the file is there, and cannot be read as UTF-8 of at most a MiB.
+        Refusal: `file_unreadable`: it is there, and no plain file of UTF-8 of at most a MiB that can be read.
     """
     path = folder / NAME
     try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-        if len(raw) > MAX_BYTES:
-            raise Refusal(Reason.FILE_UNREADABLE, "a .env file is too large", path=str(path), required=MAX_BYTES)
+        raw = read_regular(path, MAX_BYTES)
+        if raw is None:
+            message = "a .env file is too large, or no plain file"
+            raise Refusal(Reason.FILE_UNREADABLE, message, path=str(path), required={"bytes": MAX_BYTES})
         below = parse_dotenv(raw.decode())
     except FileNotFoundError:
         below = {}

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import stat
 from pathlib import Path
 
+from proctor.core.files import read_regular
 from proctor.core.reasons import Reason
 from proctor.tasks.question_row import Fault
 
@@ -62,17 +61,3 @@ class Attachments:
         if data is None:
             raise Fault(f"{path!r} is larger than a text can be, or no file", path, {"bytes": MAX_ATTACHED_BYTES})
         return data
-
-
-def read_regular(where: Path, cap: int) -> bytes | None:
-    """The bytes of a regular file, or None where it is none or has more than `cap`. Raises OSError.
-
-    A pipe in its place cannot hang the reader.
-    """
-    fd = os.open(where, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(fd, "rb") as file:
-        seen = os.fstat(fd)
-        if not stat.S_ISREG(seen.st_mode) or seen.st_size > cap:
-            return None
-        data = file.read(cap + 1)
-    return data if len(data) <= cap else None

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from proctor.core.canonical import encode
+from proctor.core.files import read_regular
 from proctor.core.questions import Question, Scorer
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.strictjson import loads
 from proctor.tasks.functions import find_function
-from proctor.tasks.question_files import Attachments, read_regular
+from proctor.tasks.question_files import Attachments
 from proctor.tasks.question_row import Fault, attached, read_row
 
 MAX_LINE_BYTES = 1 << 20
