@@ -46,7 +46,6 @@ def estimate(
     *,
     span: tuple[int, int] | None,
     clusters: Sequence[Hashable] | None = None,
-    level: float = LEVEL,
 ) -> Estimate | None:
     """Mean of one value a task with its standard error and interval; None without a task.
 
@@ -69,21 +68,19 @@ def estimate(
     error = None
     if units > 1:
         error = _root(Fraction(squares * units, (units - 1) * (scale * count * count) ** 2))
-    interval = _interval(number(middle), error, units, span, level)
+    interval = _interval(number(middle), error, units, span)
     return Estimate(count, units, clusters is not None, middle, error, interval)
 
 
-def _interval(
-    mean: float, error: float | None, units: int, span: tuple[int, int] | None, level: float
-) -> Interval | None:
+def _interval(mean: float, error: float | None, units: int, span: tuple[int, int] | None) -> Interval | None:
     if error:
-        reach = t_quantile(units - 1, (1 + level) / 2) * error
+        reach = t_quantile(units - 1, (1 + LEVEL) / 2) * error
         least, most = span if span is not None else (-sys.float_info.max, sys.float_info.max)
-        return Interval(max(least, mean - reach), min(most, mean + reach), level, "t")
+        return Interval(max(least, mean - reach), min(most, mean + reach), LEVEL, "t")
     if span is None:
         return None
-    unseen = 1 - (1 - level) ** (1 / units)
-    return Interval(mean - unseen * (mean - span[0]), mean + unseen * (span[1] - mean), level, "no-spread")
+    unseen = 1 - (1 - LEVEL) ** (1 / units)
+    return Interval(mean - unseen * (mean - span[0]), mean + unseen * (span[1] - mean), LEVEL, "no-spread")
 
 
 def mean(values: Sequence[Fraction]) -> Fraction:

@@ -40,29 +40,27 @@ def mcnemar_power(pairs: int, discordance: float, difference: float, alpha: floa
     return float((np.exp(chances) * found).sum())
 
 
-def smallest_by_mcnemar(
-    pairs: int, discordance: float, alpha: float, direction: Direction, power: float = POWER
-) -> float | None:
-    """The smallest difference that is found with that power at such a discordance; None where there is none.
+def smallest_by_mcnemar(pairs: int, discordance: float, alpha: float, direction: Direction) -> float | None:
+    """The smallest difference that is found with `POWER` at such a discordance; None where there is none.
 
     A difference above the discordance brings a discordance of its own size with it.
     """
-    if mcnemar_power(pairs, 1.0, 1.0, alpha, direction) < power:
+    if mcnemar_power(pairs, 1.0, 1.0, alpha, direction) < POWER:
         return None
     low, high = 0.0, 1.0
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        if mcnemar_power(pairs, discordance, middle, alpha, direction) >= power:
+        if mcnemar_power(pairs, discordance, middle, alpha, direction) >= POWER:
             high = middle
         else:
             low = middle
     return high
 
 
-def smallest_by_t(standard_error: float, units: int, alpha: float, direction: Direction, power: float = POWER) -> float:
-    """The smallest difference of means that is found with that power, at this standard error of so many units."""
+def smallest_by_t(standard_error: float, units: int, alpha: float, direction: Direction) -> float:
+    """The smallest difference of means that is found with `POWER`, at this standard error of so many units."""
     tail = alpha / 2 if direction is Direction.TWO_SIDED else alpha
-    return (t_quantile(units - 1, 1 - tail) + t_quantile(units - 1, power)) * standard_error
+    return (t_quantile(units - 1, 1 - tail) + t_quantile(units - 1, POWER)) * standard_error
 
 
 def _needed(totals: Any, tail: float) -> Any:

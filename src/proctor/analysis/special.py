@@ -10,13 +10,13 @@ from typing import Any
 SMALLEST = sys.float_info.min
 
 
-def binomial_at_most(hits: Any, draws: Any, share: Any = 0.5) -> Any:
-    """P(X <= hits) for X binomial(draws, share); arrays give arrays."""
-    return _special().bdtr(hits, draws, share)
+def binomial_at_most(hits: Any, draws: Any) -> Any:
+    """P(X <= hits) for X binomial(draws, 1/2); arrays give arrays."""
+    return _special().bdtr(hits, draws, 0.5)
 
 
 def binomial_at_least(hits: Any, draws: Any, share: Any = 0.5) -> Any:
-    """P(X >= hits), accurate in the upper tail; arrays give arrays."""
+    """P(X >= hits) for X binomial(draws, share), accurate in the upper tail; arrays give arrays."""
     return _special().bdtrc(hits - 1, draws, share)
 
 

@@ -89,9 +89,9 @@ class Grade:
         }
 
 
-def ungraded(reason: Reason, detail: str, assurance: Assurance | None = None) -> Grade:
+def ungraded(reason: Reason, detail: str) -> Grade:
     """The grade of an attempt that did not get as far as a verifier that ended."""
-    return Grade(GradeState.UNGRADED, reason, assurance=assurance, disclosures=(detail[:_DETAIL_CHARS],))
+    return Grade(GradeState.UNGRADED, reason, disclosures=(detail[:_DETAIL_CHARS],))
 
 
 def grade(
