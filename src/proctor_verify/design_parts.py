@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from proctor_verify.errors import Unreadable
@@ -118,6 +119,11 @@ class Budget:
     def ceiling(self) -> int:
         """The hard ceiling."""
         return self.cap + self.margin
+
+    @cached_property
+    def reserves(self) -> frozenset[int]:
+        """What the blocks of any of its models may set aside."""
+        return frozenset(share.reserve for share in self.shares.values())
 
 
 @dataclass(frozen=True)

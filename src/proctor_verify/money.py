@@ -57,8 +57,8 @@ class Money:
     """What the journal so far comes to.
 
     `overran` is whether an exchange was charged more than it held; `crossed` whether that took the total past the
-    hard ceiling. `closed` are the scopes (and models) that this opening said are admitted no more; `refused` is whether
-    an earlier one said so of the ceiling.
+    hard ceiling. `closed` are the scopes, and `closed_models` the models of the budget, that this opening said are
+    admitted no more; `refused` is whether an earlier one said so of the ceiling.
     """
 
     def __init__(self, budget: Budget | None) -> None:
@@ -72,9 +72,12 @@ class Money:
         self.crossed = False
         self.overran_now = False
         self.crossed_now = False
-        self.closed: set[tuple[str, str | None]] = set()
+        self.closed: set[str] = set()
+        self.closed_models: set[str] = set()
         self.refused = False
         self._blocks: dict[int, _Block] = {}
+        # those that have set something aside
+        self._reserved: set[int] = set()
 
     @property
     def total(self) -> int:
@@ -91,9 +94,10 @@ class Money:
     def opened(self) -> None:
         """A new opening: all blocks close; what is in flight of them stays held until its end is written."""
         self.overran_now = self.crossed_now = False
-        self.refused = self.refused or ("ceiling", None) in self.closed
+        self.refused = self.refused or "ceiling" in self.closed
         self.closed.clear()
-        for index in list(self._blocks):
+        self.closed_models.clear()
+        for index in list(self._reserved):
             self.block_ended(index)
 
     def block_admitted(self, index: int, model: str | None, reserve: str | None) -> None:
@@ -102,6 +106,8 @@ class Money:
         block = self._block(index, model)
         self._changed(block, -block.open)
         block.reserve = pico(reserve) if reserve is not None else 0
+        if block.reserve:
+            self._reserved.add(index)
         self._changed(block, block.open)
 
     def block_ended(self, index: int) -> None:
@@ -110,6 +116,7 @@ class Money:
         if block is not None:
             self._changed(block, -block.open)
             block.reserve = block.settled = 0
+            self._reserved.discard(index)
             self._changed(block, block.open)
             self._forget(index, block)
 
@@ -137,7 +144,9 @@ class Money:
 
     def reached(self, body: dict[str, Any]) -> None:
         """An entry says what is admitted no more."""
-        self.closed.add((body["scope"], body["model"]))
+        self.closed.add(body["scope"])
+        if self.budget is not None and body["model"] in self.budget.shares:
+            self.closed_models.add(body["model"])
 
     def _block(self, index: int, model: str | None) -> _Block:
         block = self._blocks.get(index)

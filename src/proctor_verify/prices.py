@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from proctor_verify.vocabulary import INPUTS
@@ -39,10 +40,14 @@ class Prices:
         """From `price` of a model of the design, which has its shape."""
         per_request = record.get("per_request")
         self._request = 0 if per_request is None else pico(per_request) * MILLION
-        rows = [(row["bucket"], row["above_inputs"], pico(row["usd_per_million"])) for row in record["rows"]]
-        self.free = not self._request and not any(price for _, _, price in rows)
-        starts = sorted({0, *(above for _, above, _ in rows)})
-        self._tiers = [_tier(rows, above, most) for above, most in zip(starts, [*starts[1:], None], strict=True)]
+        self._rows = [(row["bucket"], row["above_inputs"], pico(row["usd_per_million"])) for row in record["rows"]]
+        self.free = not self._request and not any(price for _, _, price in self._rows)
+
+    @cached_property
+    def _tiers(self) -> list[_Tier]:
+        # made when an exchange asks: a design may have thousands of models with hundreds of tiers each
+        starts = sorted({0, *(above for _, above, _ in self._rows)})
+        return [_tier(self._rows, above, most) for above, most in zip(starts, [*starts[1:], None], strict=True)]
 
     def cost(self, usage: dict[str, int]) -> int | None:
         """What that usage costs, or None where a bucket of it has no price."""

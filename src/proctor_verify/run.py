@@ -133,13 +133,17 @@ class Tally:
 
 
 class Blocks:
-    """Every planned block as a number, its place in the drawn order, and how far it came."""
+    """Every planned block as a number, its place in the drawn order, and how far it came.
+
+    `pending` counts those that were admitted, and have not ended.
+    """
 
     def __init__(self, index_of: array[int]) -> None:
         self.index_of = index_of
         self.admitted_in = array("I", bytes(4 * len(index_of)))
         self.finals = array("I", bytes(4 * len(index_of)))
         self.ended = bytearray(len(index_of))
+        self.pending = 0
         self._at = array("I", bytes(4 * len(index_of)))
         for block, index in enumerate(index_of):
             self._at[index] = block
@@ -272,12 +276,14 @@ class Run:
     def _block_admitted(self, body: dict[str, Any]) -> None:
         block = self.trials.locate_block(body["task"], body["model"], body["epoch"]) if self.trials else NO_TRIAL
         if block != NO_TRIAL:
+            self.blocks.pending += not (self.blocks.admitted_in[block] or self.blocks.ended[block])
             self.blocks.admitted_in[block] = self.openings
             self.money.block_admitted(self.blocks.index_of[block], body["model"], body["reserve"])
 
     def _block_ended(self, body: dict[str, Any]) -> None:
         block = self.blocks.at(body["block"])
         if block != NO_TRIAL:
+            self.blocks.pending -= bool(self.blocks.admitted_in[block]) and not self.blocks.ended[block]
             self.blocks.ended[block] = 1
             self.money.block_ended(body["block"])
 

@@ -126,6 +126,12 @@ _shape("a task without a format", lambda d: d["tasks"][0].pop("format"))
 _shape("a scorer that there is not", lambda d: d["questions"].update(scorer="magic"))
 _shape("synthetic said to be false", lambda d: d["models"][1].update(synthetic=False))
 
+
+@plant("design.plan", "an amount of another form, and the run went on")
+def _(s: Story) -> None:
+    s.design["budget"]["reserve_factor"] = -1
+
+
 # Reserves.
 
 

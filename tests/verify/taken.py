@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
-from typing import Any
 
 from builder import Story
 from expected import attempt_record, grade_summary, run_summary
@@ -73,14 +71,6 @@ def _files(story: Story, body: Body) -> Body:
     return {**body, "files": Late(lambda s: [s.fact(f"{folder}/", f["path"], role=f["role"]) for f in was])}
 
 
-def content(story: Story, ref: Body) -> bytes:
-    """What a blob reference names."""
-    if "path" in ref:
-        return story.file(ref["path"])
-    stored = bytes(story.packs[ref["pack"]][ref["offset"] : ref["offset"] + ref["length"]])
-    return gzip.decompress(stored) if ref["encoding"] == "gzip" else stored
-
-
 def rewrite(story: Story, step: Step, name: str, new: bytes) -> None:
     """Another content where a step names a blob."""
     step.body[name] = story.blob(new)
@@ -92,8 +82,3 @@ def without(story: Story, *steps: Step | Checkpoint) -> None:
     for step in steps:
         story.drop(step)
     story.repack()
-
-
-def settled(story: Story, value: Any) -> Any:
-    """A value as it would be sealed now."""
-    return story.settled(value)

@@ -83,10 +83,8 @@ class BlocksEnded(Check):
     def entry(self, entry: Entry) -> None:
         blocks, arms = self.run.blocks, len(self.design.arms)
         if entry.kind == "run.ended":
-            if self.run.complete:
-                for block, opening in enumerate(blocks.admitted_in):
-                    if opening and not blocks.ended[block]:
-                        self.fail_at(entry, f"ends a complete run, and block {blocks.index_of[block]} has no end")
+            if self.run.complete and blocks.pending:
+                self.fail_at(entry, f"ends a complete run, and blocks that were admitted have no end: {blocks.pending}")
             return
         self.looked += 1
         index = entry.body["block"]
@@ -260,7 +258,9 @@ class Flight(Check):
     def entry(self, entry: Entry) -> None:
         self.looked += 1
         if self.run.open:
-            self.fail_at(entry, f"ends with {len(self.run.open)} attempts in flight, {min(self.run.open)} among them")
+            self.fail_at(
+                entry, f"ends with {len(self.run.open)} attempts in flight, {next(iter(self.run.open))} among them"
+            )
 
     def finish(self) -> None:
         if self.run.open and not self.run.ended:

@@ -38,13 +38,15 @@ class BudgetBlocks(Check):
                 self.fail_at(entry, f"sets {body['reserve']} aside, and the design has {there}")
             return
         fault = self._reserve(block, budget, body)
-        if fault is None and not self._is_over(block):
+        if fault is None:
             fault = self._room(budget, body)
+            if fault is not None and self._is_over(block):
+                return  # it is opened to be ended
         if fault is not None:
             self.fail_at(entry, fault)
 
     def _is_over(self, block: int) -> bool:
-        """Whether nothing of it is left to run: it is opened to be ended."""
+        """Whether nothing of it is left to run."""
         return self.run.blocks.finals[block] == len(self.design.arms) or self.run.is_settled(block)
 
     def _reserve(self, block: int, budget: Budget, body: dict[str, Any]) -> str | None:
@@ -62,7 +64,7 @@ class BudgetBlocks(Check):
         if money.overran or money.crossed:
             return "admits a block after an overrun"
         share = budget.shares.get(model)
-        if money.refused or any(scope != "model_cap" or of == model for scope, of in money.closed):
+        if money.refused or money.closed - {"model_cap"} or model in money.closed_models:
             return "admits a block, where an entry says that none is admitted any more"
         if money.total + reserve > budget.cap:
             return f"sets {usd(reserve)} aside on top of {usd(money.total)}, past the cap of {usd(budget.cap)}"
@@ -155,7 +157,7 @@ class CeilingDisclosed(Check):
         scope, model, wanted = body["scope"], body["model"], pico(body["wanted"])
         if budget is None:
             return "says that money ran out, and the design has no budget"
-        if (scope, model) in money.closed:
+        if model in money.closed_models or (model is None and scope in money.closed):
             return f"says again that {scope} is reached"
         if (scope == "model_cap") != (model is not None) or (model is not None and model not in budget.shares):
             return f"names model {model} for the scope {scope}"
@@ -166,7 +168,8 @@ class CeilingDisclosed(Check):
             return f"says {body['spent']} of {body['limit']}, where {usd(spent)} of {usd(limit)} is so"
         if scope == "overrun":
             return None if money.overran and not wanted else "speaks of an overrun as it was not"
-        if scope != "ceiling" and wanted not in _reserves(budget, model):
+        reserves = budget.reserves if model is None else (budget.shares[model].reserve,)
+        if scope != "ceiling" and wanted not in reserves:
             return f"says that {scope} is reached, and {body['wanted']} is no reserve"
         if scope == "ceiling" and money.refused:
             return None  # said again: what an earlier opening said of it holds
@@ -192,7 +195,7 @@ class CeilingDisclosed(Check):
         if budget is None or reason == "budget_absent":
             fits = budget is None and reason == "budget_absent" and held
             return None if fits else f"refuses an exchange for {reason}, which is not so"
-        if not any((scope, None) in money.closed for scope in _SCOPES_OF[reason]):
+        if not money.closed & _SCOPES_OF[reason]:
             return f"refuses an exchange for {reason}, and no ceiling.reached of this opening says so"
         fits = money.total + money.more(attempt.block, held) <= budget.ceiling
         if reason == "overrun":
@@ -203,7 +206,7 @@ class CeilingDisclosed(Check):
 
     def _ended(self, reason: str | None) -> str | None:
         money = self.run.money
-        said = {scope for scope, _ in money.closed}
+        said = money.closed
         if reason in _SCOPES_OF:
             self.looked += 1
             if not said & _SCOPES_OF[reason]:
@@ -215,11 +218,6 @@ class CeilingDisclosed(Check):
         if money.crossed_now and "ceiling" not in said:
             return "ends an opening in which the ceiling was passed, and no ceiling.reached says so"
         return None
-
-
-def _reserves(budget: Budget, model: str | None) -> set[int]:
-    """What a block may ask for: of that model, or of any."""
-    return {share.reserve for name, share in budget.shares.items() if model in (None, name)}
 
 
 def _broken(budget: Budget) -> list[str]:

@@ -60,6 +60,7 @@ class Derived(Check):
     )
     noun = "attempts"
     kinds = ("attempt.admitted", "attempt.boundary", "sandbox.started", *_LAST, "attempt.ended")
+    needs_design = True
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)

@@ -69,6 +69,7 @@ class ExchangesEnded(Check):
     )
     noun = "exchanges"
     kinds = ("exchange.ended", "attempt.ended")
+    needs_design = True
 
     def entry(self, entry: Entry) -> None:
         body = entry.body

@@ -133,12 +133,13 @@ class Recovered(Check):
             self._lost.discard(body["attempt"])
 
     def _recovery(self, entry: Entry) -> None:
-        named, in_flight = entry.body["lost"], self.run.open.keys()
+        named, in_flight = set(entry.body["lost"]), self.run.open.keys()
         if self.run.last_kind != "run.resumed":
             self.fail_at(entry, "does not follow a run.resumed")
-        elif len(set(named)) != len(named) or set(named) != in_flight:
+        elif len(named) != len(entry.body["lost"]) or named != in_flight:
             self.fail_at(entry, f"names {len(named)} attempts as in flight, where {len(in_flight)} were")
-        self._due, self._lost = False, set(in_flight)
+        # no more than one entry can name, however many are open
+        self._due, self._lost = False, {attempt for attempt in named if attempt in in_flight}
 
     def _goes_between(self, entry: Entry) -> bool:
         if entry.kind in ("exchange.ended", "attempt.files", "attempt.ended"):

@@ -67,6 +67,7 @@ class AgentsEnded(Check):
     )
     noun = "agents"
     kinds = ("agent.ended", "attempt.ended")
+    needs_design = True
 
     def entry(self, entry: Entry) -> None:
         attempt, body = self.run.open.get(entry.body["attempt"]), entry.body
