@@ -55,6 +55,42 @@ def test_an_unknown_key_is_said_with_the_closest_known(study: Path) -> None:
     assert "agent.timeout_secs" in said and "timeout_sec" in said
 
 
+ASKED = """
+[study]
+name = "s"
+[tasks]
+questions = "rows.jsonl"
+[models.moon]
+provider = "practice"
+model = "practice-1"
+max_output_tokens = 1000
+[agent]
+name = "toolloop"
+[stages.main]
+expected_costs = { moon = "0.0018" }
+caps = { moon = "0.0018" }
+reserves = { moon = "0.0018" }
+[stages.main.budget]
+allocation = "0.0018"
+cap = "0.0018"
+margin = "MARGIN"
+cap_quantum = "0.0001"
+reserve_quantum = "0.0001"
+reserve_factor = 1
+"""
+
+
+@pytest.mark.parametrize(("margin", "low"), [("0.00020025", False), ("0.000200249999", True)])
+def test_a_ceiling_below_one_answer_is_said(tmp_path: Path, margin: str, low: bool) -> None:
+    # 1,000 tokens out at 2 dollars for a million, and one in at a quarter of a dollar
+    (tmp_path / "rows.jsonl").write_text('{"id": "a", "prompt": "What is 1 + 1?", "target": "2"}\n')
+    (tmp_path / "study.toml").write_text(ASKED.replace("MARGIN", margin))
+    verdict = check(Request("check", tmp_path / "run", study=tmp_path / "study.toml"))
+    assert verdict.refusals == ()
+    said = verdict.manifest["probes"]["notices"]
+    assert isinstance(said, list) and [text for text in said if "max_output_tokens" in text] == said[: int(low)]
+
+
 def test_what_stops_a_task_in_every_arm_is_said_once(study: Path) -> None:
     (study / "study.toml").write_text(STUDY + '[arms.a]\n[arms.b]\nprompt = "more"\n')
     (study / "tasks/one/task.toml").write_text("[environment]\ngpus = 1\n")

@@ -1,7 +1,7 @@
 """What holds and may surprise: said before a run and recorded in its manifest, refused by nothing.
 
 A task's wish that the study narrows, a root that stands in for an image, a limit that cannot be held here, a key that
-no schema knows: each would otherwise first be seen as a number that looks wrong.
+no schema knows, a ceiling below one answer: each would otherwise first be seen as a number that looks wrong.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from proctor.admission.ready import Ready
+from proctor.core.money import Usd, exact_dollars
 from proctor.core.network import Network
 from proctor.sandbox.base import Availability, Tier
+from proctor.study.design import Design
 
 _NAMED = 3
 _PUBLIC = Network.PUBLIC.value
@@ -19,7 +21,8 @@ _PUBLIC = Network.PUBLIC.value
 
 def notices(ready: Ready, available: Availability) -> list[str]:
     """One sentence for each kind of thing, with the tasks that it concerns."""
-    return [*_stand_ins(ready), *_networks(ready), *_limits(ready, available), *_unknown_keys(ready)]
+    found = [*_stand_ins(ready), *_networks(ready), *_limits(ready, available), *_unknown_keys(ready)]
+    return [*found, *_low_ceilings(ready.design)]
 
 
 def _stand_ins(ready: Ready) -> Iterator[str]:
@@ -68,6 +71,20 @@ def _unknown_keys(ready: Ready) -> Iterator[str]:
         for key in task.unknown_keys:
             close = f" (closest known: {key.closest})" if key.closest else ""
             yield f"{name}: task.toml has the unknown key {key.name}{close}, which nothing reads"
+
+
+def _low_ceilings(design: Design) -> Iterator[str]:
+    """Of models whose every request would be refused, unless their agent asks for less than it may."""
+    if design.budget is None:
+        return
+    room = Usd.parse(design.budget.cap) + Usd.parse(design.budget.margin) - Usd.parse(design.budget.spent_before)
+    for model in design.models:
+        one = model.price.worst_case(1, model.max_output_tokens)
+        if one > room:
+            yield (
+                f"an answer of {model.max_output_tokens:,} tokens by {model.name} would cost {exact_dollars(one)} USD,"
+                f" and the hard ceiling leaves {exact_dollars(room)}: lower max_output_tokens, or give a larger margin"
+            )
 
 
 def _names(tasks: Iterable[str]) -> str:

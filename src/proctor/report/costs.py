@@ -48,7 +48,7 @@ def reached_text(body: Mapping[str, Any]) -> str:
     scope = str(body["scope"]).replace("_", " ")
     whose = scope if body["model"] is None else f"{scope} of {body['model']}"
     spent, wanted, limit = (dollars(Usd.parse(body[name])) for name in ("spent", "wanted", "limit"))
-    return f"money ran out ({whose}): {spent} spent, {wanted} more was wanted, the limit is {limit}"
+    return f"money ran out ({whose}): {spent} spent or set aside, {wanted} more was wanted, the limit is {limit}"
 
 
 def _row(each: CellResult) -> list[str | int | None]:
