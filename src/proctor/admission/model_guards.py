@@ -92,6 +92,7 @@ def agent_answers(facts: Facts) -> Iterable[Refusal]:
         Reason.UNKNOWN_NAME,
         Reason.INVALID_VALUE,
         Reason.NOT_IN_THIS_VERSION,
+        Reason.TOOL_INVALID,
     ),
 )
 def questions_sound(facts: Facts) -> Iterable[Refusal]:
