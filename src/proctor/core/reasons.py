@@ -244,7 +244,9 @@ class Reason(Enum):
     )
     # models and their providers
     MODEL_NEEDED = Words(
-        Family.STUDY, "The agent calls a model, and the stage names none.", "Name the stage's models in `models`."
+        Family.STUDY,
+        "The agent calls a model, and the stage names none.",
+        "Define one as [models.NAME] in a study, and name it in the stage's `models` if it has that; --task has none.",
     )
     MODEL_UNUSED = Words(
         Family.STUDY,
