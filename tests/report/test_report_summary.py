@@ -13,8 +13,13 @@ import pytest
 from journal_parts import KEY
 from proctor.core.ids import trial_id
 from proctor.core.reasons import Reason
+from proctor.evidence.runfolder import RunFolder
+from proctor.report.overview import Openings, overview_lines
+from proctor.report.page import page
+from proctor.report.reading import read_run
+from proctor.report.selected import selection_text
 from proctor.report.summary import ending, print_end
-from proctor.study.design import BudgetDesign, HypothesisDesign, ModelMoney
+from proctor.study.design import BudgetDesign, HypothesisDesign, ModelMoney, Selection
 from run_parts import Ask, Story, Try, design, make_run, practice
 
 LOST = Try(outcome="infrastructure", exception="sandbox_lost")
@@ -107,6 +112,18 @@ def test_before_it_is_admitted_a_run_has_nothing_to_show(tmp_path: Path, capsys:
     print_end(tmp_path, 130, Reason.INTERRUPTED, "SIGINT")
     out = capsys.readouterr().out
     assert out == "interrupted by SIGINT (exit status 130): nothing was admitted, nothing ran\n"
+
+
+async def test_a_part_of_a_stage_says_so_with_every_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frozen = replace(design(arms=("plain",)), selection=Selection(limit=2, arms=("plain",)))
+    await make_run(tmp_path / "run", frozen, end=0)
+    print_end(tmp_path / "run", 0, None, None)
+    said = "PART of the stage: --limit 2 (2 tasks); --arm plain. Nothing here is a result about all of it."
+    assert said in capsys.readouterr().out.splitlines()
+    openings = Openings()
+    reading = read_run(RunFolder(tmp_path / "run"), watch=openings.take)
+    assert said in overview_lines(tmp_path / "run", reading, openings) and said in page(reading)
+    assert selection_text(design()) is None
 
 
 async def test_arms_stand_in_the_order_of_the_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ from proctor.evidence.kinds import Kind
 from proctor.report.claims import claims_lines
 from proctor.report.costs import synthetic_lines
 from proctor.report.reading import Reading, Row
+from proctor.report.selected import selection_text
 from proctor.report.spending import spend_of
 from proctor.report.summary import ending, fingerprint
 from proctor.report.text import count, dollars, field, moment, safe, seconds, short_path, table
@@ -85,6 +86,7 @@ def overview_lines(path: Path, reading: Reading, openings: Openings) -> list[str
     modelled = money is not None
     return [
         *synthetic_lines(design),
+        *([safe(part)] if (part := selection_text(design)) else []),
         *field("study", f"{safe(design.study.name)} · {safe(design.stage.name)}"),
         *field("run", f"{(state.admitted or {}).get('run_id')} in {safe(short_path(path))}"),
         *field("design", f"sha256:{design.sha256}"),

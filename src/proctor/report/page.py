@@ -23,6 +23,7 @@ from proctor.report.compared import amount_text, decision_text, finds_text, name
 from proctor.report.comparing import Comparison, comparisons, repeated
 from proctor.report.costs import reached_text, synthetic_text
 from proctor.report.reading import Reading, Row
+from proctor.report.selected import selection_text
 from proctor.report.spending import spend_of
 from proctor.report.summary import ending, fingerprint
 from proctor.report.text import command, count, dollars, safe
@@ -62,6 +63,7 @@ def context(reading: Reading) -> dict[str, Any]:
         "title": f"{design.study.name} · {design.stage.name}",
         "question": design.study.question,
         "synthetic": synthetic_text(design),
+        "part": selection_text(design),
         "ended": _ending(reading),
         "facts": [
             ("tasks", f"{len(design.tasks):,}"),
@@ -127,10 +129,10 @@ def _arm(group: dict[str, Any], results: Sequence[CellResult]) -> dict[str, Any]
     }
 
 
-def _repeats(each: CellResult) -> tuple[str, int, str, str, str]:
+def _repeats(each: CellResult) -> tuple[str, int, str | None, str | None, str]:
     found = each.repeats
     assert found is not None
-    one, every = ("-" if rate is None else _percent(rate) for rate in (found.any_passes, found.all_pass))
+    one, every = (None if rate is None else _percent(rate) for rate in (found.any_passes, found.all_pass))
     return _cell(each.model, each.arm), found.k, one, every, f"{found.tasks:,} of {found.planned:,}"
 
 

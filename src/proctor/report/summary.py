@@ -21,6 +21,7 @@ from proctor.report.costs import cost_lines, synthetic_lines
 from proctor.report.endings import endings_lines
 from proctor.report.paired import Pairs, paired_counts
 from proctor.report.reading import Reading, read_run
+from proctor.report.selected import selection_text
 from proctor.report.spending import spend_of
 from proctor.report.text import command, count, safe, short_path, table
 from proctor.report.trial import short_id
@@ -94,7 +95,9 @@ def results_lines(reading: Reading) -> list[str]:
     """The tables of a run's results; the first line is empty."""
     groups, results = reading.groups(), cells(reading)
     compared = comparisons(reading)
-    lines = ["", *synthetic_lines(reading.design), *_grades_table(groups, results)]
+    part = selection_text(reading.design)
+    lines = ["", *synthetic_lines(reading.design), *([safe(part)] if part else [])]
+    lines += _grades_table(groups, results)
     lines += _ungraded(groups)
     lines += _repeats(results)
     lines += endings_lines(reading)
