@@ -7,7 +7,7 @@ import os
 import random
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pytest
 from builder import Story
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from money_stories import money_story
 from primitives import Signer, canonical
 from steps import Checkpoint, Late, Step
 from stories import full_story
@@ -238,8 +239,13 @@ VALUES = st.recursive(
     | st.booleans()
     | st.integers(-(2**53) + 1, 2**53 - 1)
     | st.sampled_from(["", "0" * 64, "0" * 16, "0" * 16 + "/0", "../../etc/passwd", "trials/x/0", "pass", "\x1b[31m"])
+    | st.sampled_from(["9" * 40 + ".000000000000", "-1.000000000000", "1e3", "0.1", "NaN", "9" * 16 + ".000000000000"])
+    | st.sampled_from(["0" * 16 + "/0/0", "settled", "released", "unknown", "ceiling", "practice", "ceiling_reached"])
     | st.sampled_from(["0001.pack", "raw", "gzip", "completed", "lost", "manifests/0001.json", "\u0000", "a/../b"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "path", "size"]), inner),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "path", "size", "input", "output", "magic"]), inner)
+    ),
     max_leaves=5,
 )
 
@@ -259,10 +265,15 @@ def _settle(story: Story) -> None:
             step.body = story.settled(step.body)
 
 
+STORIES = pytest.mark.parametrize("make", [full_story, money_story])
+
+
+@STORIES
 @FEW
 @given(data=st.data())
-def test_any_value_anywhere_in_an_entry(run: Path, data: st.DataObject) -> None:
-    story = full_story()
+def test_any_value_anywhere_in_an_entry(make: Callable[[], Story], run: Path, data: st.DataObject) -> None:
+    story = make()
+    story.write(run)
     _settle(story)
     for _ in range(data.draw(st.integers(1, 3))):
         step = data.draw(st.sampled_from([step for step in story.steps if isinstance(step, Step) and step.body]))
@@ -272,10 +283,12 @@ def test_any_value_anywhere_in_an_entry(run: Path, data: st.DataObject) -> None:
     _check(run)
 
 
+@STORIES
 @FEW
 @given(data=st.data())
-def test_entries_in_any_order(run: Path, data: st.DataObject) -> None:
-    story = full_story()
+def test_entries_in_any_order(make: Callable[[], Story], run: Path, data: st.DataObject) -> None:
+    story = make()
+    story.write(run)
     _settle(story)
     for _ in range(data.draw(st.integers(1, 4))):
         at, to = (data.draw(st.integers(0, len(story.steps) - 1)) for _ in range(2))
@@ -293,10 +306,12 @@ def test_entries_in_any_order(run: Path, data: st.DataObject) -> None:
     _check(run)
 
 
+@STORIES
 @FEW
 @given(data=st.data())
-def test_any_value_anywhere_in_a_design_or_manifest(run: Path, data: st.DataObject) -> None:
-    story = full_story()
+def test_any_value_anywhere_in_a_design_or_manifest(make: Callable[[], Story], run: Path, data: st.DataObject) -> None:
+    story = make()
+    story.write(run)
     design, manifests = json.loads(canonical(story.design)), list(story.manifests)
     path = data.draw(st.sampled_from(manifests))
     whole = {"design": design, "manifest": json.loads(story.file(path))}
@@ -315,6 +330,34 @@ def test_a_design_that_plans_more_than_there_is_room_for(tmp_path: Path, epochs:
     story.design["stage"]["epochs"] = epochs
     (tmp_path / "design.json").write_bytes(canonical(story.design))
     assert "design.plan" in _check(tmp_path).failed()
+
+
+def test_tokens_whose_sum_no_entry_could_hold(tmp_path: Path) -> None:
+    story = money_story()
+    sandboxed = story.find("verifier.ended").body["attempt"]
+    story.open[sandboxed] = story.find("attempt.admitted", attempt=sandboxed).body
+    before = len(story.steps)
+    story.answer(story.ask(sandboxed), {"input": 10})
+    added = story.steps[before:]
+    del story.steps[before:]
+    story.insert_before(story.find("agent.ended", attempt=sandboxed), *added)
+    story.repack()
+    for step in story.entries():
+        if step.kind == "exchange.ended" and step.body["usage"]:
+            step.after = lambda entry: entry["body"].update(usage={"input": 2**53 - 1, "output": 2**53 - 1})
+    failed = _check(story.write(tmp_path)).failed()
+    assert {"costs.recomputed", "attempts.derived", "summary.recomputed"} <= set(failed)
+
+
+def test_models_that_no_budget_has_take_up_nothing(tmp_path: Path) -> None:
+    story = money_story()
+    for number in range(3_000):
+        amounts = dict.fromkeys(("spent", "wanted", "limit"), "0.000000000000")
+        story.add("ceiling.reached", scope="model_cap", model=f"model-{number}", **amounts)
+        story.insert_before(story.find("run.draining"), story.steps.pop())
+    report = _check(story.write(tmp_path))
+    assert report.failed() == ["ceiling.disclosed"]
+    assert next(result for result in report.results if result.check == "ceiling.disclosed").count == 3_000
 
 
 @pytest.mark.parametrize("reward", [2**53 - 1, 1e308, 5e-324, -1e308])

@@ -9,16 +9,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from journal_parts import KEY
 from proctor.budget.authority import Authority
 from proctor.core.ids import attempt_id, trial_folder
 from proctor.core.money import ZERO, Usd
+from proctor.core.outcomes import Outcome
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import seal_admitted
 from proctor.core.usage import Bucket, Usage
-from proctor.evidence.fold import RunState
+from proctor.evidence.fold import NextAttempt, RunState
 from proctor.evidence.journal import Journal
 from proctor.evidence.kinds import Kind
 from proctor.evidence.lock import Lock, opening
@@ -34,7 +39,7 @@ from run_parts import PRICE, VERSION, admit, design
 
 TASKS = ("q0", "q1", "q2")
 MODELS = ("moon", "sun")
-RUNS = 30
+RUNS = 16
 STARTED = "2031-01-01T00:00:00.000000Z"
 _NO_PROCESS: dict[str, Any] = {"exit_code": 0, "signal": None, "timed_out": False, "output_bytes": 0}
 _NO_PROCESS |= {"output_dropped": 0, "leftovers": 0, "limit_hit": None, "start_error": None}
@@ -122,7 +127,19 @@ class Opening:
                 Kind.TRIAL_FINAL, {"trial": trial.id, "attempt": attempt_id(trial.id, due.number), **final}
             )
             return
-        coming = self.past.trial(trial.id).next_attempt(trial.id)
+        state, reason = self.past.trial(trial.id), "not_graded"
+        while state.outcome is not Outcome.INFRASTRUCTURE or state.replaced < self.frozen.stage.replacements:
+            coming = state.next_attempt(trial.id)
+            unanswered = await self._attempt(trial, coming)
+            if unanswered is None:
+                return
+            state, reason = state.after(coming, Outcome.INFRASTRUCTURE), unanswered
+        last = {"attempt": attempt_id(trial.id, state.attempts - 1), "grade": "ungraded", "reward": None}
+        self.journal.post(Kind.TRIAL_FINAL, {"trial": trial.id, **last, "reason": reason})
+        self.ungraded += 1
+
+    async def _attempt(self, trial: Trial, coming: NextAttempt) -> str | None:
+        """Gives its final, too, unless it ended by infrastructure: then its exception is returned."""
         attempt = attempt_id(trial.id, coming.number)
         folder = f"trials/{trial_folder(trial.task, trial.model, trial.arm, trial.epoch)}/{coming.number}"
         record = Record(self.journal, self.run, attempt, folder)
@@ -140,6 +157,13 @@ class Opening:
         started = {"agent": "command", "version": VERSION, "settings": {"command": "true"}, "skills": []}
         record.post(Kind.AGENT_STARTED, {"instruction": b"Answer."}, **started, timeout_sec=60)
         unpaid = await self._ask(record, trial, attempt)
+        unanswered = record.said.get(Kind.EXCHANGE_ENDED, [{"error": None}])[-1]["error"]
+        if unpaid is None and unanswered is not None and self.rng.random() < 0.5:
+            record.post(
+                Kind.ATTEMPT_ENDED, outcome="infrastructure", exception=unanswered, message="no answer", timing={}
+            )
+            await self._step()
+            return str(unanswered)
         graded: dict[str, Any] = {"grade": "pass", "reason": None, "reward": 1.0, "rewards": {"reward": 1.0}}
         if unpaid is None:
             record.post(Kind.AGENT_ENDED, exception=None, ended=_NO_PROCESS, duration_ns=1)
@@ -153,15 +177,17 @@ class Opening:
         await self._step()
         del graded["rewards"]
         self.journal.post(Kind.TRIAL_FINAL, {"trial": trial.id, "attempt": attempt, **graded})
+        return None
 
     async def _ask(self, record: Record, trial: Trial, attempt: str) -> Refusal | None:
         assert trial.model is not None
         lease = self.authority.lease(attempt, trial.block, trial.model)
+        unanswered = None
         for index in range(self.rng.randrange(1, 4)):
             exchange = f"{attempt}/{index}"
             inputs, outputs = self.rng.randrange(len(exchange), 900), self.rng.randrange(1, 1001)
             held = PRICE.worst_case(inputs, outputs)
-            asked = {"route": "POST /chat/completions", "request_digest": "0" * 64, "retries": None}
+            asked = {"route": "POST /chat/completions", "request_digest": "0" * 64, "retries": unanswered}
             try:
                 bounds = {"input_bound": inputs, "output_bound": outputs}
                 await lease.hold(record, exchange, held, blobs={"request": exchange.encode()}, **asked, **bounds)
@@ -170,6 +196,7 @@ class Opening:
                 return refusal
             await self._step()
             self._settle(partial(lease.settle, record, exchange), held, inputs, outputs)
+            unanswered = exchange if record.said[Kind.EXCHANGE_ENDED][-1]["error"] is not None else None
         lease.end()
         return None
 
@@ -238,20 +265,33 @@ async def _run(path: Path, seed: int) -> None:
     )
 
 
-async def test_what_the_authority_decides_is_borne_out(tmp_path: Path) -> None:
+def _check(path: Path, seed: int) -> Counter[str]:
+    """Runs, and verifies; what there was in the run."""
+    asyncio.run(_run(path, seed))
+    report = verify(path, KEY.fingerprint)
+    odd = [result for result in report.results if result.status in (Status.FAIL, Status.CANNOT_TELL)]
+    assert (seed, odd) == (seed, [])
     seen: Counter[str] = Counter()
-    for seed in range(RUNS):
-        path = tmp_path / str(seed)
-        await _run(path, seed)
-        report = verify(path, KEY.fingerprint)
-        odd = [result for result in report.results if result.status in (Status.FAIL, Status.CANNOT_TELL)]
-        assert (seed, odd) == (seed, [])
-        for entry in read_entries(path / "journal.jsonl"):
-            if entry.kind is Kind.CEILING_REACHED:
-                seen[entry.body["scope"]] += 1
-            elif entry.kind is Kind.EXCHANGE_ENDED:
-                seen[entry.body["outcome"]] += 1
-            elif entry.kind in (Kind.RUN_RESUMED, Kind.EXCHANGE_REFUSED):
-                seen[entry.kind.id] += 1
-    wanted = {"ceiling", "overrun", "cap", "model_cap", "settled", "released", "unknown"}
+    for entry in read_entries(path / "journal.jsonl"):
+        if entry.kind is Kind.CEILING_REACHED:
+            seen[entry.body["scope"]] += 1
+        elif entry.kind in (Kind.EXCHANGE_ENDED, Kind.ATTEMPT_ENDED):
+            seen[entry.body["outcome"]] += 1
+        elif entry.kind is Kind.ATTEMPT_ADMITTED and entry.body["replaces"] is not None:
+            seen["replaced"] += 1
+        elif entry.kind in (Kind.RUN_RESUMED, Kind.EXCHANGE_REFUSED):
+            seen[entry.kind.id] += 1
+    return seen
+
+
+def test_what_the_authority_decides_is_borne_out(tmp_path: Path) -> None:
+    seen = sum((_check(tmp_path / str(seed), seed) for seed in range(RUNS)), Counter[str]())
+    wanted = {"ceiling", "overrun", "cap", "model_cap", "settled", "released", "unknown", "infrastructure", "replaced"}
     assert seen.keys() >= wanted | {"run.resumed", "exchange.refused"}, seen
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(RUNS, 2**32))
+def test_so_it_is_of_any_run(seed: int) -> None:
+    with TemporaryDirectory() as folder:
+        _check(Path(folder, "run"), seed)

@@ -8,6 +8,7 @@ from typing import Any
 
 from proctor_verify import strictjson
 from proctor_verify.check import Check
+from proctor_verify.errors import Unreadable
 from proctor_verify.journal import Entry
 from proctor_verify.money import Bill
 from proctor_verify.prices import usd
@@ -97,7 +98,12 @@ class Derived(Check):
             if entry.body["outcome"] not in SUPERSEDED:
                 self.fail_at(entry, f"ends {attempt.id} as {entry.body['outcome']}, whose {NAME} is {named.role}")
             return
-        if sha256(strictjson.encode(said.record(_own(entry), attempt.bill))).hexdigest() != named.sha256:
+        try:
+            wanted = strictjson.encode(said.record(_own(entry), attempt.bill))
+        except Unreadable as error:
+            self.fail(f"{attempt.folder}/{NAME}", f"cannot hold what the attempt's entries come to: {error}")
+            return
+        if sha256(wanted).hexdigest() != named.sha256:
             self.fail(f"{attempt.folder}/{NAME}", "is not what the attempt's entries come to")
 
 

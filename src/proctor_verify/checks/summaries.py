@@ -36,9 +36,15 @@ class Summaries(Check):
         named = {file["path"] for file in entry.body["files"]}
         for path, make in _CONTENTS.items():
             if path in named:
-                self._wanted[path] = canonical.encode(make(self.run, self.design))
+                self._want(entry, path, make(self.run, self.design))
             elif entry.body["exit_status"] in (0, 1) and entry.body["complete"]:
                 self.fail_at(entry, f"ends a complete run, and does not name {path}")
+
+    def _want(self, entry: Entry, path: str, content: dict[str, Any]) -> None:
+        try:
+            self._wanted[path] = canonical.encode(content)
+        except Unreadable as error:
+            self.fail_at(entry, f"names {path}, which cannot hold what the journal adds up to: {error}")
 
     def finish(self) -> None:
         for path, wanted in self._wanted.items():
