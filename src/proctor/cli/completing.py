@@ -39,13 +39,13 @@ def _items(words: Iterable[tuple[str, str]], incomplete: str) -> list[Completion
     return [CompletionItem(word, help=text) for word, text in words if word.startswith(incomplete)]
 
 
-class _Text(click.ParamType):
+class _Text(click.types.StringParamType):
     """Words that go on the record: what is no UTF-8 could not."""
 
     name = "text"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        text = str(value)
+        text: str = super().convert(value, param, ctx)
         try:
             text.encode()
         except UnicodeEncodeError:
