@@ -39,7 +39,7 @@ from run_parts import PRICE, VERSION, admit, design
 
 TASKS = ("q0", "q1", "q2")
 MODELS = ("moon", "sun")
-RUNS = 16
+FEWEST, RUNS = 12, 100
 STARTED = "2031-01-01T00:00:00.000000Z"
 _NO_PROCESS: dict[str, Any] = {"exit_code": 0, "signal": None, "timed_out": False, "output_bytes": 0}
 _NO_PROCESS |= {"output_dropped": 0, "leftovers": 0, "limit_hit": None, "start_error": None}
@@ -285,9 +285,15 @@ def _check(path: Path, seed: int) -> Counter[str]:
 
 
 def test_what_the_authority_decides_is_borne_out(tmp_path: Path) -> None:
-    seen = sum((_check(tmp_path / str(seed), seed) for seed in range(RUNS)), Counter[str]())
+    """Enough runs that everything was there; what each has depends on when the disk is done, too."""
     wanted = {"ceiling", "overrun", "cap", "model_cap", "settled", "released", "unknown", "infrastructure", "replaced"}
-    assert seen.keys() >= wanted | {"run.resumed", "exchange.refused"}, seen
+    wanted |= {"run.resumed", "exchange.refused"}
+    seen: Counter[str] = Counter()
+    for seed in range(RUNS):
+        seen += _check(tmp_path / str(seed), seed)
+        if seed >= FEWEST and seen.keys() >= wanted:
+            break
+    assert seen.keys() >= wanted, seen
 
 
 @settings(max_examples=15, deadline=None)
