@@ -25,22 +25,13 @@ from proctor.rollout.job import Result, RowJob
 from proctor.rollout.record import Record
 from proctor.rollout.scoring import score_row
 from proctor.rollout.tools import Tools
+from proctor.rollout.worlds import as_record
+from proctor.sandbox.base import Ended
 
 # an agent without a deadline of its own still ends
 NO_DEADLINE_SEC = 24 * 3600.0
 # longer answers are cut before they are scored and kept
 MAX_ANSWER_CHARS = 1 << 20
-# no process ran: the agent lives in this one
-_NO_PROCESS = {
-    "exit_code": 0,
-    "signal": None,
-    "timed_out": False,
-    "output_bytes": 0,
-    "output_dropped": 0,
-    "leftovers": 0,
-    "limit_hit": None,
-    "start_error": None,
-}
 
 
 async def run_row(job: RowJob, tools: Tools) -> Result:
@@ -81,12 +72,14 @@ class RowAttempt:
         self.record.post(Kind.AGENT_STARTED, {"instruction": _asked(job.messages)}, **job.agent_entry())
         began = self.tools.clock.mono_ns()
         answered = await self._answer()
-        exception = answered.exception
+        exception, took = answered.exception, self.tools.clock.mono_ns() - began
+        # no process ran: the agent lives in this one
+        ended = Ended(exit_code=0, signal=None, timed_out=exception is Reason.AGENT_TIMEOUT, duration_ns=took)
         self.record.post(
             Kind.AGENT_ENDED,
             exception=exception.id if exception else None,
-            ended={**_NO_PROCESS, "timed_out": exception is Reason.AGENT_TIMEOUT},
-            duration_ns=self.tools.clock.mono_ns() - began,
+            ended=as_record(ended),
+            duration_ns=took,
         )
         self._mark("agent")
         return answered
