@@ -91,6 +91,19 @@ def test_a_ceiling_below_one_answer_is_said(tmp_path: Path, margin: str, low: bo
     assert isinstance(said, list) and [text for text in said if "max_output_tokens" in text] == said[: int(low)]
 
 
+@pytest.mark.parametrize(("expected", "short"), [("0.0018", False), ("0.001800000001", True)])
+def test_a_budget_below_what_is_expected_is_said(tmp_path: Path, expected: str, short: bool) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"id": "a", "prompt": "What is 1 + 1?", "target": "2"}\n')
+    text = ASKED.replace("MARGIN", "1").replace(
+        'expected_costs = { moon = "0.0018"', f'expected_costs = {{ moon = "{expected}"'
+    )
+    (tmp_path / "study.toml").write_text(text)
+    verdict = check(Request("check", tmp_path / "run", study=tmp_path / "study.toml"))
+    assert verdict.refusals == ()
+    said = verdict.manifest["probes"]["notices"]
+    assert isinstance(said, list) and any("stops before its end" in notice for notice in said) is short
+
+
 def test_what_stops_a_task_in_every_arm_is_said_once(study: Path) -> None:
     (study / "study.toml").write_text(STUDY + '[arms.a]\n[arms.b]\nprompt = "more"\n')
     (study / "tasks/one/task.toml").write_text("[environment]\ngpus = 1\n")

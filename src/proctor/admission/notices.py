@@ -1,7 +1,7 @@
 """What holds and may surprise: said before a run and recorded in its manifest, refused by nothing.
 
 A task's wish that the study narrows, a root that stands in for an image, a limit that cannot be held here, a key that
-no schema knows, a ceiling below one answer: each would otherwise first be seen as a number that looks wrong.
+no schema knows, money that cannot be enough: each would otherwise first be seen as a number that looks wrong.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PUBLIC = Network.PUBLIC.value
 def notices(ready: Ready, available: Availability) -> list[str]:
     """One sentence for each kind of thing, with the tasks that it concerns."""
     found = [*_stand_ins(ready), *_networks(ready), *_limits(ready, available), *_unknown_keys(ready)]
-    return [*found, *_low_ceilings(ready.design)]
+    return [*found, *_low_ceilings(ready.design), *_too_little(ready.design)]
 
 
 def _stand_ins(ready: Ready) -> Iterator[str]:
@@ -85,6 +85,20 @@ def _low_ceilings(design: Design) -> Iterator[str]:
                 f"an answer of {model.max_output_tokens:,} tokens by {model.name} would cost {exact_dollars(one)} USD,"
                 f" and the hard ceiling leaves {exact_dollars(room)}: lower max_output_tokens, or give a larger margin"
             )
+
+
+def _too_little(design: Design) -> Iterator[str]:
+    """Of a whole stage whose expected costs do not fit; a part of it may."""
+    budget = design.budget
+    if budget is None or design.selection is not None:
+        return
+    total = Usd(sum(Usd.parse(each.expected).pico for each in budget.models))
+    room = min(Usd.parse(budget.allocation), Usd.parse(budget.cap) - Usd.parse(budget.spent_before))
+    if total > room:
+        yield (
+            f"{exact_dollars(total)} USD are expected, and the allocation and the cap leave {exact_dollars(room)}:"
+            " a run that costs what is expected stops before its end"
+        )
 
 
 def _names(tasks: Iterable[str]) -> str:

@@ -81,6 +81,11 @@ class Amounts:
         """The expected cost T of the stage."""
         return Usd(sum(share.expected.pico for share in self.shares.values()))
 
+    @property
+    def is_short(self) -> bool:
+        """Whether what is expected does not fit: a run that costs it is stopped before its end."""
+        return self.total > min(self.frame.allocation, self.frame.cap - self.frame.spent_before)
+
     def cap_range(self, model: str) -> Range:
         """What that model's cap may be. Raises ZeroDivisionError where T is zero."""
         exact = self.frame.allocation.fraction() * Fraction(self.shares[model].expected.pico, self.total.pico)

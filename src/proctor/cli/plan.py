@@ -119,6 +119,9 @@ def _lines(plan: StagePlan) -> list[str]:
     if plan.at_most is not None:
         spent = f", after {exact_dollars(frame.spent_before)} spent before" if frame.spent_before.pico else ""
         head += field("at most", f"{exact_dollars(plan.at_most)} USD for a run{spent}")
+    if plan.amounts.is_short:
+        away = "take the stage's tables budget, caps and reserves out of the study to have all of it worked out anew"
+        head += field("too little", f"what is expected does not fit into the allocation and the cap; {away}")
     if plan.synthetic:
         head += field("SYNTHETIC", f"made up, no real money: {', '.join(plan.synthetic)}")
     return head
