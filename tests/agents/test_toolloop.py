@@ -14,7 +14,7 @@ from loop_parts import HostWorld, Script, call, says, shell
 
 from proctor.agents.base import Answered, RowTurn, SkillPack, Turn, make_agent
 from proctor.agents.shell import COMMAND_BYTES, SHOWN_BYTES
-from proctor.agents.toolloop import SKILL_BYTES, Toolloop
+from proctor.agents.toolloop import MAX_CALLS, SKILL_BYTES, Toolloop
 from proctor.core.models import Answer, Message, Role, ToolCall, ToolSpec
 from proctor.core.reasons import Reason
 from proctor.core.redact import Redactor
@@ -109,6 +109,17 @@ async def test_several_calls_of_one_answer_are_made_in_order(tmp_path: Path) -> 
     assert ended.exit_code == 0
     assert model.results()[-1] == "exit code 0\n0\n1\n2\n"
     assert [message.call_id for message in model.seen[-1][0][-3:]] == ["call-0", "call-1", "call-2"]
+
+
+async def test_thousands_of_calls_of_one_answer_are_not_made(tmp_path: Path) -> None:
+    world = HostWorld()
+    flood = says("", *(shell("echo ran", number) for number in range(MAX_CALLS + 3_000)))
+    ended, model = await act(tmp_path, flood, DONE, world=world)
+    assert (ended.exit_code, len(world.commands)) == (0, MAX_CALLS)
+    results = model.results()
+    assert len(results) == MAX_CALLS + 3_000, "each call has its answer, or providers refuse the next request"
+    assert results[MAX_CALLS - 1] == "exit code 0\nran\n"
+    assert set(results[MAX_CALLS:]) == {f"not run: one answer may make {MAX_CALLS} calls at most"}
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from proctor.evidence.reader import read_blob
 from proctor.gateway.exchange import TOOLS_TOKENS
 from proctor.gateway.failures import TRIES
 from proctor.gateway.wire.formats import WIRES
+from proctor.gateway.wire.requests import MAX_REQUEST_BYTES
 
 TOOL = ToolSpec("look", "looks", {"type": "object", "properties": {}})
 
@@ -272,6 +273,16 @@ async def test_a_model_without_a_price_is_not_called(tmp_path: Path) -> None:
         entries = await run.end()
     assert it.seen == []
     assert [body["reason"] for body in bodies(entries, Kind.EXCHANGE_REFUSED)] == [Reason.PRICE_UNKNOWN.id]
+
+
+async def test_a_conversation_that_nobody_takes_is_not_sent(tmp_path: Path) -> None:
+    long = Message(Role.USER, "x" * MAX_REQUEST_BYTES)
+    async with provider(chat()) as it:
+        run = await calling(tmp_path, model(it.url))
+        assert (await refused(run.access.ask([long]))).reason is Reason.CONTEXT_EXCEEDED
+        entries = await run.end()
+    assert it.seen == [] and not bodies(entries, Kind.EXCHANGE_ADMITTED)
+    at_rest(run)
 
 
 async def test_another_model_that_answers_is_told(tmp_path: Path) -> None:

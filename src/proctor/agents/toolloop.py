@@ -30,6 +30,9 @@ ends is ended. Long output is cut in the middle. Check your work before you stop
 is the end of it."""
 # Skill files that a row's model is shown: there is no file system to read them from.
 SKILL_BYTES = 65_536
+# Of one answer, so many calls are made: no good answer has more, and their results are all held in memory.
+MAX_CALLS = 128
+_TOO_MANY = f"not run: one answer may make {MAX_CALLS} calls at most"
 _DEADLINE, _CONTEXT = "deadline", "context"
 
 
@@ -130,9 +133,9 @@ class Toolloop:
             say(f"[step {step + 1}: {used} tokens, {answer.finish.value}]\n{text}".rstrip())
             if not answer.message.calls:
                 return _End(text)
-            for call in answer.message.calls:
+            for number, call in enumerate(answer.message.calls):
                 say(f"[{call.name}] {_asked(call)}")
-                result = await _called(tools, call)
+                result = await _called(tools, call) if number < MAX_CALLS else _TOO_MANY
                 say(result)
                 messages.append(Message(Role.TOOL, result, call_id=call.id, tool=call.name))
         return _End(text, "steps")

@@ -19,6 +19,7 @@ from proctor.evidence.exchanges import unanswered
 from proctor.gateway.failures import Failure, Owed
 from proctor.gateway.upstream import HttpReply, SendFailed
 from proctor.gateway.wire.base import Call, Flag, Reply, Wire, endpoint
+from proctor.gateway.wire.requests import MAX_REQUEST_BYTES
 from proctor.study.design import ModelDesign
 from proctor.study.providers import PROVIDERS
 
@@ -78,9 +79,18 @@ def prepare(
     reader can see of them.
 
     Raises:
-        Refusal: `json_invalid`; `price_unknown` where the model has no price for text.
+        Refusal: `json_invalid`; `context_exceeded` for a body of more than `MAX_REQUEST_BYTES`; `price_unknown` where
+            the model has no price for text.
     """
     call = wire.request(model, messages, tools, max_output_tokens)
+    if len(call.body) > MAX_REQUEST_BYTES:
+        raise Refusal(
+            Reason.CONTEXT_EXCEEDED,
+            "the conversation is longer than any that can be sent",
+            path=f"models.{model.name}",
+            observed={"bytes": len(call.body)},
+            required={"bytes": MAX_REQUEST_BYTES},
+        )
     recorded = redactor.bytes(call.body)
     inputs = max(len(call.body), len(recorded)) + (TOOLS_TOKENS if tools else 0)
     outputs = model.max_output_tokens
