@@ -21,9 +21,8 @@ from proctor.grading.grade import Assurance, Grade
 from proctor.rollout import verdict, worlds
 from proctor.rollout.calls import model_of
 from proctor.rollout.derived import attempt_record
-from proctor.rollout.ends import ended_by, exception_of, to_its_end
+from proctor.rollout.ends import Steps, ended_by, exception_of, to_its_end
 from proctor.rollout.job import Boundary, Job, Result
-from proctor.rollout.record import Record
 from proctor.rollout.tools import Tools
 from proctor.sandbox.base import Sandbox, Snapshot
 
@@ -41,16 +40,13 @@ async def run_attempt(job: Job, tools: Tools) -> Result:
     return await to_its_end(Attempt(job, tools))
 
 
-class Attempt:
+class Attempt(Steps):
     """The steps of one attempt, and what they found."""
 
     def __init__(self, job: Job, tools: Tools) -> None:
+        super().__init__(job, tools)
         self.job = job
-        self.tools = tools
-        self.record = Record(tools.journal, tools.run, job.attempt, job.folder)
         self.exception: Reason | None = None
-        self._timing: dict[str, int] = {}
-        self._since = tools.clock.mono_ns()
 
     async def run(self) -> Result:
         """All steps but the last, which comes in any case."""
@@ -167,8 +163,8 @@ class Attempt:
                 if result.outcome is Outcome.COMPLETED and not record.said.get(Kind.ATTEMPT_GRADED):
                     result = ended_by(refusal)
             if Kind.ATTEMPT_ADMITTED in record.said:
-                self._mark("close")
-                result = await self._keep_files(replace(result, timing=dict(self._timing)))
+                self.mark("close")
+                result = await self._keep_files(replace(result, timing=dict(self.timing)))
                 await record.add(Kind.ATTEMPT_ENDED, **result.as_entry())
         finally:
             await in_thread(worlds.clear_scratch, self.job, self.tools)
@@ -195,10 +191,5 @@ class Attempt:
         self._phase(boundary.value)
 
     def _phase(self, name: str) -> None:
-        self._mark(name)
+        self.mark(name)
         self.tools.on_phase(self.job.label, name)
-
-    def _mark(self, name: str) -> None:
-        now = self.tools.clock.mono_ns()
-        self._timing[name] = now - self._since
-        self._since = now

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from typing import Protocol
+from abc import ABC, abstractmethod
 
 from proctor.agents.base import LIMITS
 from proctor.core.outcomes import Outcome
@@ -16,23 +16,34 @@ from proctor.evidence.kinds import Kind
 from proctor.grading.grade import ungraded
 from proctor.rollout import verdict
 from proctor.rollout.calls import NotPaid
-from proctor.rollout.job import Result
+from proctor.rollout.job import Result, Try
 from proctor.rollout.record import Record
+from proctor.rollout.tools import Tools
 from proctor.sandbox.base import Ended
 
 
-class Steps(Protocol):
-    """An attempt: what it does, and how it is closed whatever came of that."""
+class Steps(ABC):
+    """An attempt: what it does, and how it is closed whatever came of that; `timing` is of its phases, in ns."""
 
-    record: Record
+    def __init__(self, job: Try, tools: Tools) -> None:
+        self.tools = tools
+        self.record = Record(tools.journal, tools.run, job.attempt, job.folder)
+        self.timing: dict[str, int] = {}
+        self._since = tools.clock.mono_ns()
 
+    @abstractmethod
     async def run(self) -> Result:
         """Everything up to the grade."""
-        ...
 
+    @abstractmethod
     async def close(self, result: Result) -> Result:
         """End it on the record; returns what it came to."""
-        ...
+
+    def mark(self, phase: str) -> None:
+        """A phase ends here."""
+        now = self.tools.clock.mono_ns()
+        self.timing[phase] = now - self._since
+        self._since = now
 
 
 async def to_its_end(attempt: Steps) -> Result:

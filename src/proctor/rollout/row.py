@@ -20,9 +20,8 @@ from proctor.evidence.kinds import Kind
 from proctor.grading.scorers.score import target_text
 from proctor.rollout import verdict
 from proctor.rollout.calls import model_of
-from proctor.rollout.ends import to_its_end
+from proctor.rollout.ends import Steps, to_its_end
 from proctor.rollout.job import Result, RowJob
-from proctor.rollout.record import Record
 from proctor.rollout.scoring import score_row
 from proctor.rollout.tools import Tools
 from proctor.rollout.worlds import as_record
@@ -44,15 +43,12 @@ async def run_row(job: RowJob, tools: Tools) -> Result:
     return await to_its_end(RowAttempt(job, tools))
 
 
-class RowAttempt:
+class RowAttempt(Steps):
     """The steps of one attempt at a row."""
 
     def __init__(self, job: RowJob, tools: Tools) -> None:
+        super().__init__(job, tools)
         self.job = job
-        self.tools = tools
-        self.record = Record(tools.journal, tools.run, job.attempt, job.folder)
-        self._timing: dict[str, int] = {}
-        self._since = tools.clock.mono_ns()
 
     async def run(self) -> Result:
         """All steps but the last, which comes in any case."""
@@ -63,7 +59,7 @@ class RowAttempt:
     async def admit(self) -> None:
         """On the record; durable before anything is sent, since every exchange waits for all before it."""
         self.record.post(Kind.ATTEMPT_ADMITTED, **self.job.as_entry())
-        self._mark("start")
+        self.mark("start")
 
     async def agent(self) -> Answered:
         """Let the agent answer until it is done or its deadline comes."""
@@ -81,7 +77,7 @@ class RowAttempt:
             ended=as_record(ended),
             duration_ns=took,
         )
-        self._mark("agent")
+        self.mark("agent")
         return answered
 
     async def _answer(self) -> Answered:
@@ -134,21 +130,16 @@ class RowAttempt:
             # what was compared stands in the entry before: it is nothing that a reader must know beside the grade
             grade = replace(grade, disclosures=())
         self.record.post(Kind.ATTEMPT_GRADED, **verdict.as_entry(grade))
-        self._mark("score")
+        self.mark("score")
         return Result(Outcome.COMPLETED, grade, answered.exception, answered.message)
 
     async def close(self, result: Result) -> Result:
         """End the attempt; returns what it came to."""
-        self._mark("close")
-        result = Result(result.outcome, result.grade, result.exception, result.message, dict(self._timing))
+        self.mark("close")
+        result = Result(result.outcome, result.grade, result.exception, result.message, dict(self.timing))
         # one wait for all of it: only a journal that takes no more fails here, and then the end is refused as well
         await self.record.add(Kind.ATTEMPT_ENDED, **result.as_entry())
         return result
-
-    def _mark(self, name: str) -> None:
-        now = self.tools.clock.mono_ns()
-        self._timing[name] = now - self._since
-        self._since = now
 
 
 def _asked(messages: Sequence[Message]) -> bytes:
