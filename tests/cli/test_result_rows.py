@@ -101,7 +101,7 @@ def test_parquet_without_its_extra_says_how_to_get_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     said = proctor("results", priced, "--parquet", "-o", tmp_path / "rows.parquet")
-    assert said.status == 3 and "extra_missing" in said.err and "pip install 'proctor[parquet]'" in said.err
+    assert said.status == 3 and "extra_missing" in said.err and "-m pip install 'pyarrow>=17'`" in said.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"], "nothing is left of it"
 
 

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from importlib import import_module
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.report.reading import Reading
+from proctor.report.text import command, short_path
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _BATCH = 8192
@@ -68,13 +71,15 @@ def write_parquet(reading: Reading, out: BinaryIO) -> None:
     try:
         arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError as error:
+        # not by a name that an index may give to something else: proctor itself may have come from a clone
+        install = command(short_path(Path(sys.executable)), "-m", "pip", "install", "pyarrow>=17")
         raise Refusal(
             Reason.EXTRA_MISSING,
             "Parquet is written by pyarrow, which is not installed",
             path="--parquet",
             observed=str(error),
             required="pyarrow",
-            remedy="Install the extra: `pip install 'proctor[parquet]'`; or take --csv or --jsonl.",
+            remedy=f"Install it beside proctor: `{install}`; or take --csv or --jsonl.",
         ) from error
     rows = records(reading)
     first = next(rows)
