@@ -23,6 +23,7 @@ BAD = {
     "unknown key": ("tasks", "inclde = []", Reason.UNKNOWN_KEY, "tasks.inclde"),
     "unknown table": ("sandboxes", "cpus = 1", Reason.UNKNOWN_KEY, "sandboxes"),
     "unknown key in a quoted place": ('arms."a.b"', "x = 1", Reason.UNKNOWN_KEY, 'arms."a.b".x'),
+    "tool that no provider takes": ('tools."a.b"', 'python = "m:f"', Reason.INVALID_VALUE, 'tools."a.b"'),
     "number as text": ("draw", 'seed = "1"', Reason.WRONG_TYPE, "draw.seed"),
     "float as integer": ("stages.main", "epochs = 1.0", Reason.WRONG_TYPE, "stages.main.epochs"),
     "boolean as integer": ("stages.main", "epochs = true", Reason.WRONG_TYPE, "stages.main.epochs"),

@@ -13,7 +13,7 @@ from pydantic import Field
 from proctor.study.schema.actors import AgentTable, Arm, ArmProfile, Model, Tool
 from proctor.study.schema.stages import Anchor, PriorSpend, Stage, Stopping
 from proctor.study.schema.tasks import Draw, Hypothesis, StudyTable, TasksTable
-from proctor.study.schema.values import Later, Many, Name, Table
+from proctor.study.schema.values import Later, Many, Name, Table, ToolName
 from proctor.study.schema.worlds import Grading, SandboxTable, Scoring
 
 
@@ -29,7 +29,7 @@ class StudyFile(Table):
     arms: dict[Name, Arm] = Field(
         default={"default": Arm()}, description="Arms, by name; one without differences otherwise."
     )
-    tools: dict[Name, Tool] = Field(default={}, description="Tools of question sets, by name.")
+    tools: dict[ToolName, Tool] = Field(default={}, description="Tools of question sets, by name.")
     arm_profiles: Annotated[dict[Name, ArmProfile], Later()] = Field(
         default={}, description="What must hold of an arm's tools."
     )

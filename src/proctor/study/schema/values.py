@@ -89,6 +89,11 @@ def _matching(pattern: re.Pattern[str], form: Form, *, secret: bool = False) -> 
 _NAME_FORM = Form("a name: letters, digits, `.`, `_`, `-`, at most 64, starting with a letter or digit", "a name")
 Name = Annotated[str, _matching(NAME, _NAME_FORM), _NAME_FORM]
 
+# what every wire format takes: others would fail at the first request
+_TOOL = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
+_TOOL_FORM = Form("the name of a tool: letters, digits, `_`, `-`, at most 64, starting with a letter", "a name")
+ToolName = Annotated[str, _matching(_TOOL, _TOOL_FORM), _TOOL_FORM]
+
 _TEXT_FORM = Form("a string that is not empty", "text")
 
 
