@@ -1,6 +1,6 @@
 """Question rows in inspect-ai with its mock model: run by `bench/rows.py` in a virtual environment that holds it.
 
-    python inspect_rows.py ROWS.jsonl LOGS
+python inspect_rows.py ROWS.jsonl LOGS
 """
 
 from __future__ import annotations

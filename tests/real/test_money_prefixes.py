@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from launching import Place, check_run
 
 from fake_worlds import bodies, entries
+from launching import Place, check_run
 from money_runs import Plan, check_money, dear, sums, write_study
 from proctor.core.exits import Exit
 from proctor.evidence.fold import RunState
