@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from sys import intern
 from typing import Any
 
@@ -149,7 +150,7 @@ def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], 
     design = read_design(run.design_path)
     drawn = plan(design)
     state = new_state(drawn)
-    questions = frozenset(task.name for task in design.tasks if task.format == QUESTION)
+    folders = frozenset(task.name for task in design.tasks if task.format != QUESTION)
     tries: dict[int, Tries] = {}
     wanted = {claim.endpoint.partition(":")[2] for claim in design.hypotheses if claim.endpoint.startswith("reward:")}
     for entry in read_entries(run.journal_path, validate=validate):
@@ -158,7 +159,7 @@ def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], 
             check_shape(kind, entry.body)
         state.apply(kind, entry.body)
         with understood(f"{JOURNAL}:{entry.seq + 1}"):
-            _follow(tries, kind, entry.body, wanted, questions)
+            _follow(tries, kind, entry.body, wanted, folders)
             if watch is not None:
                 watch(entry)
     said = (state.admitted or {}).get("design_sha256")
@@ -167,17 +168,35 @@ def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], 
     clusters = {task.name: task.cluster for task in design.tasks if task.cluster is not None}
     made_up = frozenset(design.synthetic)
     rows = (
-        _row(trial, state, tries, trial.task in questions, trial.model in made_up, clusters.get(trial.task))
+        _row(trial, state, tries, trial.task not in folders, trial.model in made_up, clusters.get(trial.task))
         for trial in drawn.trials()
     )
     return Reading(run, design, drawn, state, tuple(rows))
 
 
+class _Planned(Mapping[str, Cell]):
+    """The cells of planned trials by id. Made when one is asked for, which only a final without an attempt does."""
+
+    def __init__(self, drawn: Plan) -> None:
+        self._drawn = drawn
+
+    @cached_property
+    def _cells(self) -> dict[str, Cell]:
+        return {trial.id: Cell(trial.model, trial.arm) for trial in self._drawn.trials()}
+
+    def __getitem__(self, trial: str) -> Cell:
+        return self._cells[trial]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cells)
+
+    def __len__(self) -> int:
+        return self._drawn.planned["trials"]
+
+
 def new_state(drawn: Plan) -> RunState:
     """The state of a run before its first entry."""
-    shared: dict[Cell, Cell] = {}
-    cells = ((trial.id, Cell(trial.model, trial.arm)) for trial in drawn.trials())
-    return RunState({name: shared.setdefault(cell, cell) for name, cell in cells})
+    return RunState(_Planned(drawn))
 
 
 def grade_summary(drawn: Plan, state: RunState) -> dict[str, Any]:
@@ -216,7 +235,7 @@ def _known(entry: Entry) -> Kind:
 
 
 def _follow(
-    tries: dict[int, Tries], kind: Kind, body: Mapping[str, Any], wanted: Set[str], questions: Set[str]
+    tries: dict[int, Tries], kind: Kind, body: Mapping[str, Any], wanted: Set[str], folders: Set[str]
 ) -> None:
     if kind is Kind.ATTEMPT_ADMITTED:
         own_folder = trial_folder(body["task"], body["model"], body["arm"], body["epoch"])
@@ -229,7 +248,7 @@ def _follow(
             superseded=before.superseded,
             replaced=before.replaced + (body["replaces"] is not None),
             # a row makes no folder, and names of 100,000 would be kept for nothing
-            folder=None if body["task"] in questions else str(body["folder"]),
+            folder=str(body["folder"]) if body["task"] in folders else None,
             spent=before.spent,
         )
     elif kind is Kind.EXCHANGE_ENDED:
