@@ -18,4 +18,5 @@ echo "== generated docs"
 $python docs/generate.py --check
 echo "== tests"
 if [ "$#" -eq 0 ]; then set -- $(ls -d tests/*/ tests/test_*.py | grep -v -e tests/real/ -e __pycache__) tests/real; fi
-exec $python -m pytest "$@"
+# two at once, each file by one of them
+exec $python -m pytest -n 2 --dist loadfile "$@"

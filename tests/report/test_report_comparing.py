@@ -39,7 +39,7 @@ def reading(
         rows.append(Row(trial, grade, None, 1.0 if grade == P else 0.0, True, Tries(1, spent=spent)))
     state = RunState()
     state.grades.update(pass_=len(rows) if finals is None else finals)
-    return Reading(RunFolder(Path("nowhere")), frozen, drawn, state, tuple(rows))
+    return Reading(RunFolder(Path("nowhere")), frozen, state, tuple(rows))
 
 
 def claimed(frozen: Design, *claims: HypothesisDesign) -> Design:

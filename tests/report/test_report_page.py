@@ -56,7 +56,7 @@ def made(frozen: Design) -> Reading:
     rows = tuple(Row(trial, "pass", None, 1.0, True, Tries(1)) for trial in drawn.trials())
     state = RunState()
     state.grades.update({"pass": len(rows)})
-    return Reading(RunFolder(Path("nowhere")), frozen, drawn, state, rows)
+    return Reading(RunFolder(Path("nowhere")), frozen, state, rows)
 
 
 def loads_nothing(found: Page) -> None:

@@ -116,6 +116,26 @@ class CellCounts:
 _NOTHING_YET = TrialState()
 
 
+class Numbers:
+    """A set of numbers from 0 that grows: a byte each, where a set takes a hundred; far ones stand in a set."""
+
+    def __init__(self) -> None:
+        self._near = bytearray()
+        self._far: set[int] = set()
+
+    def add(self, number: int) -> None:
+        """Take a number in."""
+        if number >= 2 * len(self._near) + 4096:
+            self._far.add(number)
+            return
+        if number >= len(self._near):
+            self._near.extend(bytes(number + 1 - len(self._near)))
+        self._near[number] = 1
+
+    def __contains__(self, number: int) -> bool:
+        return (number < len(self._near) and self._near[number] == 1) or number in self._far
+
+
 class RunState:
     """The fold. Feed it every entry in order, with `apply` or `of`.
 
@@ -133,7 +153,7 @@ class RunState:
         self.open: dict[str, OpenAttempt] = {}
         self.due: dict[str, Final] = {}
         self.blocks_open: set[int] = set()
-        self.blocks_ended: set[int] = set()
+        self.blocks_ended = Numbers()
         self.paused = False
         self.draining: str | None = None
         self.ended: dict[str, Any] | None = None

@@ -76,8 +76,11 @@ def cells(reading: Reading) -> list[CellResult]:
 
 
 def _cell(model: str | None, arm: str, rows: Sequence[Row], epochs: int, spent: Spent) -> CellResult:
-    own = [[row] for row in rows] if epochs == 1 else _tasks(rows)
-    tasks, clusters = list(map(repeated, own)), clustered(own)
+    if epochs == 1:
+        tasks, clusters = [repeated((row,)) for row in rows], clustered((row,) for row in rows)
+    else:
+        own = _tasks(rows)
+        tasks, clusters = list(map(repeated, own)), clustered(own)
     passed = sum(task.passed for task in tasks)
     single = epochs == 1 and clusters is None
     if single:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +22,7 @@ from proctor.evidence.runfolder import RunFolder
 from proctor.evidence.spent import Spent
 from proctor.grading.summary import Counted, summarize
 from proctor.report.shapes import check_shape
-from proctor.study import Design, Plan, Trial, plan
+from proctor.study import Design, Trial, plan
 from proctor.study.design import QUESTION, read_design
 
 
@@ -118,7 +118,6 @@ class Reading:
 
     run: RunFolder
     design: Design
-    plan: Plan
     state: RunState
     rows: tuple[Row, ...]
 
@@ -129,7 +128,7 @@ class Reading:
 
     def grades(self) -> dict[str, Any]:
         """What `grade_summary.json` holds, made anew."""
-        return grade_summary(self.plan, self.state)
+        return grade_summary((row.trial for row in self.rows), self.state)
 
     def groups(self) -> list[dict[str, Any]]:
         """The groups of `grades`, models and arms in the order of the design, as everything shows them."""
@@ -148,8 +147,7 @@ def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], 
         Refusal: `run_not_found`, `evidence_unreadable`, `evidence_damaged`, `format_unknown`.
     """
     design = read_design(run.design_path)
-    drawn = plan(design)
-    state = new_state(drawn)
+    state = new_state(design)
     folders = frozenset(task.name for task in design.tasks if task.format != QUESTION)
     tries: dict[int, Tries] = {}
     wanted = {claim.endpoint.partition(":")[2] for claim in design.hypotheses if claim.endpoint.startswith("reward:")}
@@ -169,20 +167,20 @@ def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], 
     made_up = frozenset(design.synthetic)
     rows = (
         _row(trial, state, tries, trial.task not in folders, trial.model in made_up, clusters.get(trial.task))
-        for trial in drawn.trials()
+        for trial in plan(design).trials()
     )
-    return Reading(run, design, drawn, state, tuple(rows))
+    return Reading(run, design, state, tuple(rows))
 
 
 class _Planned(Mapping[str, Cell]):
     """The cells of planned trials by id. Made when one is asked for, which only a final without an attempt does."""
 
-    def __init__(self, drawn: Plan) -> None:
-        self._drawn = drawn
+    def __init__(self, design: Design) -> None:
+        self._design = design
 
     @cached_property
     def _cells(self) -> dict[str, Cell]:
-        return {trial.id: Cell(trial.model, trial.arm) for trial in self._drawn.trials()}
+        return {trial.id: Cell(trial.model, trial.arm) for trial in plan(self._design).trials()}
 
     def __getitem__(self, trial: str) -> Cell:
         return self._cells[trial]
@@ -191,17 +189,17 @@ class _Planned(Mapping[str, Cell]):
         return iter(self._cells)
 
     def __len__(self) -> int:
-        return self._drawn.planned["trials"]
+        return len(self._cells)
 
 
-def new_state(drawn: Plan) -> RunState:
+def new_state(design: Design) -> RunState:
     """The state of a run before its first entry."""
-    return RunState(_Planned(drawn))
+    return RunState(_Planned(design))
 
 
-def grade_summary(drawn: Plan, state: RunState) -> dict[str, Any]:
+def grade_summary(planned: Iterable[Trial], state: RunState) -> dict[str, Any]:
     """The content of grade_summary.json."""
-    return summarize((trial.model, trial.arm, _counted(state.final(trial.id))) for trial in drawn.trials())
+    return summarize((trial.model, trial.arm, _counted(state.final(trial.id))) for trial in planned)
 
 
 def _counted(final: Final | None) -> Counted | None:
@@ -234,9 +232,7 @@ def _known(entry: Entry) -> Kind:
     return entry.kind
 
 
-def _follow(
-    tries: dict[int, Tries], kind: Kind, body: Mapping[str, Any], wanted: Set[str], folders: Set[str]
-) -> None:
+def _follow(tries: dict[int, Tries], kind: Kind, body: Mapping[str, Any], wanted: Set[str], folders: Set[str]) -> None:
     if kind is Kind.ATTEMPT_ADMITTED:
         own_folder = trial_folder(body["task"], body["model"], body["arm"], body["epoch"])
         if body["folder"] != f"trials/{own_folder}/{body['number']}":
@@ -276,13 +272,13 @@ def _trial_of(body: Mapping[str, Any]) -> int:
 def _row(
     trial: Trial,
     state: RunState,
-    tries: Mapping[int, Tries],
+    tries: dict[int, Tries],
     question: bool,
     synthetic: bool,
     cluster: str | None,
 ) -> Row:
     final = state.final(trial.id)
-    own = tries.get(int(trial.id, 16), Tries())
+    own = tries.pop(int(trial.id, 16), None) or Tries()
     if final is None:
         return Row(trial, GradeState.UNGRADED.value, Reason.NOT_RUN.id, None, False, own, question, synthetic, cluster)
     return Row(trial, final.grade, final.reason, final.reward, True, own, question, synthetic, cluster)

@@ -27,9 +27,9 @@ from proctor.study import Design, Plan
 FORMAT = 1
 
 
-def fold_own(run: RunFolder, plan: Plan, entries: int) -> RunState:
+def fold_own(run: RunFolder, design: Design, entries: int) -> RunState:
     """The state of a run after so many entries, for the process that writes its journal."""
-    state = new_state(plan)
+    state = new_state(design)
     for kind, body in read_own(run.journal_path, entries):
         state.apply(kind, body)
     return state
@@ -38,7 +38,7 @@ def fold_own(run: RunFolder, plan: Plan, entries: int) -> RunState:
 def derived_files(design: Design, drawn: Plan, state: RunState) -> dict[str, bytes]:
     """Names and contents, canonical JSON."""
     return {
-        "grade_summary.json": encode(grade_summary(drawn, state)),
+        "grade_summary.json": encode(grade_summary(drawn.trials(), state)),
         "summary.json": encode(run_summary(design, drawn, state)),
     }
 

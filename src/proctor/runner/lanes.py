@@ -223,6 +223,7 @@ class Lanes:
         written = [self._say_final(trial, final)]
         self._left[block.index] -= 1
         if self._left[block.index] == 0:
+            del self._left[block.index]
             self._tools.authority.end_block(block.index)
             written.append(self._tools.journal.post(Kind.BLOCK_ENDED, {"block": block.index}))
         await asyncio.gather(*written)

@@ -26,6 +26,7 @@ from proctor.report.tailing import inside
 from proctor.report.testfile import tests_of
 from proctor.rollout.derived import attempt_record
 from proctor.runner.derived import derived_files
+from proctor.study import plan
 
 
 class Copy(StrEnum):
@@ -74,7 +75,7 @@ def rebuild(reading: Reading) -> Iterator[Rebuilt]:
         )
     if reading.state.ended is not None:
         named = {file["path"]: file["sha256"] for file in reading.state.ended["files"]}
-        for name, content in sorted(derived_files(reading.design, reading.plan, reading.state).items()):
+        for name, content in sorted(derived_files(reading.design, plan(reading.design), reading.state).items()):
             yield _place(run, name, content, named.get(name))
     opened: dict[str, _Open] = {}
     for entry in read_entries(run.journal_path, validate=False):

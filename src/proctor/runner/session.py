@@ -155,7 +155,7 @@ class Session:
     async def close(self, ending: Ending) -> Exit:
         """Write the derived files and the last entry. The status in it is the one returned."""
         admission = self._admission
-        state = await asyncio.to_thread(fold_own, admission.run, admission.plan, admission.journal.size)
+        state = await asyncio.to_thread(fold_own, admission.run, admission.ready.design, admission.journal.size)
         planned = admission.plan.planned["trials"]
         files: list[FileRef] = []
         if admission.journal.poisoned is None:

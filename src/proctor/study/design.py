@@ -7,7 +7,7 @@ never changes an old digest. Paths are as the study writes them, relative to its
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +30,7 @@ _ABSENT_IF_UNUSED = {"absent_if_unused": True}
 # an empty list says something: none of them
 _ABSENT_IF_NONE = {"absent_if_none": True}
 _TASKS = "\0tasks"
+_TOGETHER = 256
 
 
 @dataclass(frozen=True)
@@ -304,18 +305,27 @@ class Design:
 
     def to_bytes(self) -> bytes:
         """The bytes of `design.json`."""
-        # tasks one by one: 100,000 of them as JSON values at once would be most of what a run takes of memory
-        whole = encode({**_plain(replace(self, tasks=())), "tasks": _TASKS})
-        before, _, after = whole.partition(encode(_TASKS))
-        written = bytearray(before + b"[")
-        for number, task in enumerate(self.tasks):
-            written += b"," + encode(_plain(task)) if number else encode(_plain(task))
-        return bytes(written + b"]" + after)
+        return b"".join(self._written())
 
     @cached_property
     def sha256(self) -> str:
         """The design's identity: SHA-256 of `design.json`, hex."""
-        return hashlib.sha256(self.to_bytes()).hexdigest()
+        digest = hashlib.sha256()
+        for part in self._written():
+            digest.update(part)
+        return digest.hexdigest()
+
+    def _written(self) -> Iterator[bytes]:
+        # tasks some at a time: 100,000 of them as JSON values at once would be most of what a run takes of memory
+        whole = encode({**_plain(replace(self, tasks=())), "tasks": _TASKS})
+        before, _, after = whole.partition(encode(_TASKS))
+        yield before
+        yield b"["
+        for start in range(0, len(self.tasks), _TOGETHER):
+            some = encode([_plain(task) for task in self.tasks[start : start + _TOGETHER]])
+            yield b"," + some[1:-1] if start else some[1:-1]
+        yield b"]"
+        yield after
 
     @property
     def model_names(self) -> tuple[str | None, ...]:

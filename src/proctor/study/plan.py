@@ -67,8 +67,10 @@ def plan(design: Design) -> Plan:
     arms = [arm.name for arm in design.arms]
     tasks = [task.name for task in design.tasks]
     blocks: list[Block] = []
+    # there are few orders of arms, and many blocks
+    orders: dict[tuple[str, ...], tuple[str, ...]] = {}
     for model in design.model_names:
         name = stream_name(design.stage.name, model)
         for task, epoch, order in draw_order(design.draw.seed, name, tasks, design.stage.epochs, arms):
-            blocks.append(Block(len(blocks), task, model, epoch, order))
+            blocks.append(Block(len(blocks), task, model, epoch, orders.setdefault(order, order)))
     return Plan(tuple(blocks), design.stage.lanes)
