@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from launching import Place, ready_of
 
 from fake_worlds import FakeKind, FakeWorld, write_study
+from launching import Place, ready_of
 from proctor.admission.ready import Ready
 from proctor.core.exits import Exit
 from proctor.core.reasons import Reason

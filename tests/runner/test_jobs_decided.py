@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from launching import Place, ready_of
 
 from fake_worlds import FakeWorld
+from launching import Place, ready_of
 from proctor.core.exits import Exit
 from proctor.core.network import Network
 from proctor.core.tokens import seal_admitted

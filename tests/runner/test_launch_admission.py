@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from launching import manifests, refusals_of
 
 from fake_worlds import Bench, FakeKind, Steps, _to_the_end, bodies, check_record, write_study
 from journal_parts import KEY
+from launching import manifests, refusals_of
 from proctor.admission.admit import Admission, Verdict, admit
 from proctor.admission.facts import Request
 from proctor.admission.finish import Stop

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from launching import Place, check_run, manifests, refusals_of
 
 from fake_worlds import FakeKind, write_study
+from launching import Place, check_run, manifests, refusals_of
 from proctor.core.exits import Exit
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal

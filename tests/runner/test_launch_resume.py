@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from launching import Place, check_run, manifests, refusals_of
 
 from fake_worlds import write_study
+from launching import Place, check_run, manifests, refusals_of
 from proctor.core.exits import Exit
 from proctor.core.reasons import Reason
 

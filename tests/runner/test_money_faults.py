@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from launching import Place, check_run, manifests
 
 from fake_worlds import bodies
+from launching import Place, check_run, manifests
 from money_runs import PRACTICE, Plan, check_money, dear, sums, write_study
 from proctor.core.exits import Exit
 from proctor.core.money import Usd

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from launching import Place, check_run, manifests, refusals_of
 
 from fake_worlds import bodies, entries
+from launching import Place, check_run, manifests, refusals_of
 from money_runs import Plan, check_money, dear, sums, write_study
 from proctor.core.exits import Exit
 from proctor.core.money import Usd

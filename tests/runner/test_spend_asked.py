@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from launching import manifests, refusals_of
 
 from fake_worlds import FakeKind, Steps, write_study
 from journal_parts import KEY
+from launching import manifests, refusals_of
 from proctor.admission.admit import Admission, Verdict, admit, check
 from proctor.admission.facts import MoneyFacts, Request
 from proctor.admission.finish import Interrupted, Stop, admit_or_stop
