@@ -81,7 +81,7 @@ def main() -> None:
         began = time.perf_counter()
         seconds, cpu, memory = ours(base / "many")
         whole = time.perf_counter() - began
-        print(f"{MANY:,} trials: {MANY / seconds:,.0f} rows/s, {memory / 1024:.0f} MiB at the peak (goal: 250)")
+        print(f"{MANY:,} trials: {MANY / seconds:,.0f} rows/s, {memory * 1024 / 1e6:.0f} MB at the peak (goal: 250)")
         print(f"the whole command {whole:.0f} s, {1000 * cpu / MANY:.2f} ms CPU a trial")
 
 
