@@ -165,6 +165,11 @@ def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], 
         raise damaged("the design is not the one that was admitted", "design.json", design.sha256, said)
     clusters = {task.name: task.cluster for task in design.tasks if task.cluster is not None}
     made_up = frozenset(design.synthetic)
+    counts: dict[tuple[tuple[str, int], ...], dict[str, int]] = {}
+    for own in tries.values():
+        if own.spent is not None:
+            # many trials use as many tokens as others, and from here on nothing is added
+            own.spent.tokens = counts.setdefault(tuple(own.spent.tokens.items()), own.spent.tokens)
     rows = (
         _row(trial, state, tries, trial.task not in folders, trial.model in made_up, clusters.get(trial.task))
         for trial in plan(design).trials()
