@@ -78,6 +78,7 @@ class _Worker:
         self._reader = reader
         self._writer = writer
         self._asked = 0
+        self._killing = asyncio.Lock()
 
     async def ask(self, request: Mapping[str, Any]) -> Returned | WorkerError:
         """One request, one answer. Raises _Broken."""
@@ -139,10 +140,12 @@ class _Worker:
     async def kill(self) -> None:
         """End it and its process group, and wait until it is gone; again is no harm."""
         self._writer.transport.abort()
-        if self._process.returncode is None:
-            os.killpg(self.pid, signal.SIGKILL)
-            with suppress(subprocess.TimeoutExpired):
-                await in_thread(self._process.wait, _KILLED_SEC)
+        # one at a time: once the other has reaped it, its number may be another's
+        async with self._killing:
+            if self._process.returncode is None:
+                os.killpg(self.pid, signal.SIGKILL)
+                with suppress(subprocess.TimeoutExpired):
+                    await in_thread(self._process.wait, _KILLED_SEC)
 
 
 def _ended(pid: int) -> os.waitid_result | None:
