@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from small_disks import fill, mounted
 
 from journal_parts import agent_started, attempt_admitted, create, ended, reopen
 from proctor.core.reasons import Reason
@@ -22,17 +22,7 @@ pytestmark = pytest.mark.real
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    mount = tmp_path / "disk"
-    mount.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(mount)]
-    try:
-        made = subprocess.run(command, capture_output=True, text=True, timeout=30)
-    except FileNotFoundError:
-        pytest.skip("there is no mount program")
-    if made.returncode:
-        pytest.skip(f"a tmpfs cannot be mounted here: {made.stderr.strip()}")
-    yield mount
-    subprocess.run(["umount", "--lazy", str(mount)], check=True, timeout=30)
+    yield from mounted(tmp_path, "12m")
 
 
 @pytest.mark.parametrize("filler", [False, True], ids=["filled by the journal", "filled by others"])
@@ -42,7 +32,7 @@ async def test_a_full_disk_loses_nothing_and_the_run_ends_on_the_record(small_di
     acknowledged = {await journal.append(Kind.ATTEMPT_ADMITTED, admitted): b""}
     run.write_atomic(f"{admitted['folder']}/agent/log.txt", b"said")
     if filler:
-        _fill(small_disk / "others")
+        fill(small_disk / "others")
 
     async def write(lane: int) -> None:
         for number in range(1_000):
@@ -64,16 +54,6 @@ async def test_a_full_disk_loses_nothing_and_the_run_ends_on_the_record(small_di
     _, again = await reopen(run.path)
     await again.close(ended())
     _check(run, acknowledged)
-
-
-def _fill(path: Path) -> None:
-    with path.open("wb", buffering=0) as file:
-        for size in (65_536, 4_096, 1):
-            try:
-                while file.write(bytes(size)):
-                    pass
-            except OSError:
-                continue
 
 
 def _check(run: RunFolder, acknowledged: dict[int, bytes]) -> None:

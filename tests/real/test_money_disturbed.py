@@ -6,7 +6,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 from provider_runs import KEY, VARIABLE, model, provider, study_of
 from real_runs import ENOUGH_SEC, Proctor, bodies, ended, finals, has_entry, proctor, until
+from small_disks import fill, mounted
 
 from money_runs import Plan, check_money, sums, write_study
 from proctor.core.money import Usd
@@ -31,27 +31,7 @@ AT_ONCE = 4
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    mount = tmp_path / "disk"
-    mount.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(mount)]
-    try:
-        made = subprocess.run(command, capture_output=True, text=True, timeout=30)
-    except FileNotFoundError:
-        pytest.skip("there is no mount program")
-    if made.returncode:
-        pytest.skip(f"a tmpfs cannot be mounted here: {made.stderr.strip()}")
-    yield mount
-    subprocess.run(["umount", "--lazy", str(mount)], check=True, timeout=30)
-
-
-def fill(path: Path) -> None:
-    with path.open("wb", buffering=0) as file:
-        for size in (65_536, 4_096, 1):
-            try:
-                while file.write(bytes(size)):
-                    pass
-            except OSError:
-                continue
+    yield from mounted(tmp_path, "24m")
 
 
 def rows_study(proctor: Proctor, rows: int) -> Path:

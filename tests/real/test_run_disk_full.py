@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from real_runs import (
     until,
     write_study,
 )
+from small_disks import fill, mounted
 
 from proctor.evidence.kinds import Kind
 
@@ -29,27 +29,7 @@ pytestmark = pytest.mark.real
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    mount = tmp_path / "disk"
-    mount.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", str(mount)]
-    try:
-        made = subprocess.run(command, capture_output=True, text=True, timeout=30)
-    except FileNotFoundError:
-        pytest.skip("there is no mount program")
-    if made.returncode:
-        pytest.skip(f"a tmpfs cannot be mounted here: {made.stderr.strip()}")
-    yield mount
-    subprocess.run(["umount", "--lazy", str(mount)], check=True, timeout=30)
-
-
-def fill(path: Path) -> None:
-    with path.open("wb", buffering=0) as file:
-        for size in (65_536, 4_096, 1):
-            try:
-                while file.write(bytes(size)):
-                    pass
-            except OSError:
-                continue
+    yield from mounted(tmp_path, "48m")
 
 
 def resumed(proctor: Proctor, run: Path) -> None:
@@ -60,7 +40,7 @@ def resumed(proctor: Proctor, run: Path) -> None:
     assert [body for body in bodies(run, Kind.ATTEMPT_ADMITTED) if body["replaces"]] == []
 
 
-def test_a_disk_that_others_fill(proctor: Proctor, small_disk: Path) -> None:
+def test_a_disk_that_othersfill(proctor: Proctor, small_disk: Path) -> None:
     left, run = Leftovers(), small_disk / "run"
     study = write_study(
         proctor.home / "study",
@@ -87,7 +67,7 @@ def test_a_disk_that_others_fill(proctor: Proctor, small_disk: Path) -> None:
     left.check(run)
 
 
-def test_a_disk_that_agents_fill(proctor: Proctor, small_disk: Path) -> None:
+def test_a_disk_that_agentsfill(proctor: Proctor, small_disk: Path) -> None:
     """Without a storage limit an agent can take all the room there is: it is told so, and the run goes on or stops."""
     left, run = Leftovers(), small_disk / "run"
     study = write_study(

@@ -128,6 +128,7 @@ async def admit(
                 return verdict
             assert gathered.design is not None and gathered.ready is not None and gathered.kind is not None
             design = gathered.design
+            drawn = plan(design)
             opened = {
                 "manifest": bound.named(),
                 "abandoned": _abandoned(run, past, manifest),
@@ -137,7 +138,7 @@ async def admit(
             if resuming and past is not None:
                 journal = await Journal.reopen(run, lock=lock, key=key, resumed_body=opened)
             else:
-                journal = await _create(run, lock, key, design, opened)
+                journal = await _create(run, lock, key, design, drawn, opened)
         except asyncio.CancelledError:
             if manifest is not None and not stop.admitted:
                 manifest.rewrite(_interrupted(head, stop))
@@ -146,10 +147,12 @@ async def admit(
     token = _token(run, journal.run_id, design.sha256)
     past = RunState.of(read_entries(run.journal_path, validate=False))
     said = tuple(gathered.probes.get("notices", ()))
-    return Admission(token, run, journal, gathered.ready, plan(design), gathered.kind, past, said)
+    return Admission(token, run, journal, gathered.ready, drawn, gathered.kind, past, said)
 
 
-async def _create(run: RunFolder, lock: Lock, key: OperatorKey, design: Design, opened: Mapping[str, Any]) -> Journal:
+async def _create(
+    run: RunFolder, lock: Lock, key: OperatorKey, design: Design, drawn: Plan, opened: Mapping[str, Any]
+) -> Journal:
     run.write_atomic("design.json", design.to_bytes())
     run_id = new_run_id()
     first = {
@@ -159,7 +162,7 @@ async def _create(run: RunFolder, lock: Lock, key: OperatorKey, design: Design, 
         "study": design.study.name,
         "stage": design.stage.name,
         "design_sha256": design.sha256,
-        "planned": plan(design).planned,
+        "planned": drawn.planned,
     }
     return await Journal.create(run, lock=lock, key=key, run_id=run_id, first=(Kind.RUN_ADMITTED, first))
 

@@ -25,7 +25,7 @@ from proctor.tasks.questions import QuestionSet, read_questions
 
 @dataclass(frozen=True)
 class Calling:
-    """What was found; `keys` holds what the variables hold, for the run alone, and `missing` those without."""
+    """What was found; `keys` holds what the variables of the models' keys hold, for the run alone."""
 
     models: Mapping[str, ModelDesign] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -42,11 +42,8 @@ class Calling:
 def gather_calling(loaded: LoadedStudy, file: StudyFile, stage: Stage, request: Request) -> Calling:
     """Read all of it, once."""
     names = stage_models(file, stage)
-    models, model_refusals = resolve_models(
-        {name: file.models[name] for name in names if name in file.models}, request.priced_on
-    )
-    arms = {name: file.arms[name] for name in stage_arms(file, stage) if name in file.arms}
-    model_refusals += arm_refusals(models, arms)
+    models, model_refusals = resolve_models({name: file.models[name] for name in names}, request.priced_on)
+    model_refusals += arm_refusals(models, {name: file.arms[name] for name in stage_arms(file, stage)})
     wanted = [name for name in request.models or names if name in models]
     called = [models[name] for name in wanted]
     variables = named_variables(called)

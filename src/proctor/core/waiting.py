@@ -1,4 +1,4 @@
-"""Work that is done to its end even if the one who waits for it is cancelled: clean-up, and threads that write."""
+"""Waiting: for work that is done to its end even if who waits is cancelled, and for the first of several things."""
 
 from __future__ import annotations
 
@@ -17,6 +17,15 @@ async def finish(work: Awaitable[T]) -> T:
     if cancelled is not None and task.exception() is None:
         raise cancelled
     return task.result()
+
+
+async def first_of(*waits: asyncio.Future[Any]) -> None:
+    """Wait until one of them is done; the others are cancelled, and all where the caller is."""
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

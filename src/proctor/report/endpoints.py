@@ -55,7 +55,7 @@ def _spent(row: Row, kind: str) -> Fraction | None:
 
 def _test(run: RunFolder, row: Row, name: str) -> Fraction | None:
     """1 where every row of that identity passed, 0 where one failed; None where it was skipped or is not told."""
-    record = None if row.folder is None else tests_of(run, row.folder)
+    record = None if row.tries.folder is None else tests_of(run, row.tries.folder)
     own = next((test for test in record["tests"] if test["name"] == name), None) if record else None
     if record is None or own is None:
         return None

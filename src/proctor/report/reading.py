@@ -71,11 +71,6 @@ class Row:
         """Id of the last attempt, None where there is none."""
         return attempt_id(self.trial.id, self.tries.attempts - 1) if self.tries.attempts else None
 
-    @property
-    def folder(self) -> str | None:
-        """The folder of its last attempt; None where there is none, as for every question row."""
-        return None if self.question else self.tries.folder
-
     def as_record(self) -> dict[str, Any]:
         """Flat, for csv, jsonl and JSON; times in seconds, money and tokens of all attempts, absence is None."""
         trial, tries, tests = self.trial, self.tries, self.tries.tests
@@ -101,7 +96,7 @@ class Row:
             "disclosures": tries.disclosures,
             "tests_passed": None if tests is None else tests["all_pass"],
             "tests_failed": None if tests is None else tests["last_row_fails"],
-            "folder": self.folder,
+            "folder": tries.folder,
         }
         spent = None if trial.model is None else tries.spent or Spent()
         record["cost"] = None if spent is None else str(spent.cost)

@@ -56,7 +56,6 @@ async def model_of(job: Try, tools: Tools, record: Record) -> AsyncIterator[Mode
         raise
     finally:
         await finish(access.close())
-        lease.end()
 
 
 def _said(record: Record) -> set[str]:

@@ -105,6 +105,7 @@ class Try:
     settings: Mapping[str, Any]
     skills: tuple[SkillPack, ...]
     agent_timeout_sec: float | None
+    rule: SolvedRule
     model_design: ModelDesign | None = None
     supersedes: str | None = None
     replaces: str | None = None
@@ -158,7 +159,6 @@ class Job(Try):
     tests: Tests
     artifacts: tuple[Artifact, ...]
     collect: tuple[Command, ...]
-    rule: SolvedRule
     duplicate_tests: DuplicateTests
     hidden: tuple[Path, ...]
     keep: bool = False
@@ -175,7 +175,6 @@ class RowJob(Try):
     messages: tuple[Message, ...]
     tools: ToolBox
     functions: Mapping[str, str]
-    rule: SolvedRule
     scorer_timeout_sec: float
 
 

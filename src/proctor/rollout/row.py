@@ -136,7 +136,7 @@ class RowAttempt(Steps):
     async def close(self, result: Result) -> Result:
         """End the attempt; returns what it came to."""
         self.mark("close")
-        result = Result(result.outcome, result.grade, result.exception, result.message, dict(self.timing))
+        result = replace(result, timing=dict(self.timing))
         # one wait for all of it: only a journal that takes no more fails here, and then the end is refused as well
         await self.record.add(Kind.ATTEMPT_ENDED, **result.as_entry())
         return result

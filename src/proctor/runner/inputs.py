@@ -17,6 +17,7 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import Admitted
 from proctor.evidence.disk import write_refusal
+from proctor.grading.solved import parse_solved
 from proctor.rollout.toolbox import FunctionTools, open_tools
 from proctor.rollout.workers import Workers
 from proctor.study import Design
@@ -28,7 +29,7 @@ FOLDER = "inputs"
 class Inputs:
     """Where the checked copies lie, and what acts with them: agents and skills by arm, models by (model, arm).
 
-    `boxes` are the tools of question rows, by model and arm.
+    `boxes` are the tools of question rows, by model and arm; `rule` is what counts as solved.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Inputs:
     ) -> None:
         design = ready.design
         self.boxes = boxes
+        self.rule = parse_solved(design.grading.solved)
         self._copies = dict(copies)
         self.agents = {arm.name: self._agent(ready, arm.name) for arm in design.arms}
         self.models = {

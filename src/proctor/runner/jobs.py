@@ -12,7 +12,7 @@ from proctor.agents.base import Solution
 from proctor.core.ids import attempt_id, trial_folder
 from proctor.core.network import Network
 from proctor.evidence.fold import NextAttempt
-from proctor.grading.solved import DuplicateTests, parse_solved
+from proctor.grading.solved import DuplicateTests
 from proctor.rollout.job import Artifact, Command, Healthcheck, Job, RowJob, Tests, WorldPlan
 from proctor.runner.inputs import Inputs
 from proctor.sandbox.base import Limits, PutItem
@@ -43,6 +43,7 @@ def make_job(ready: Ready, inputs: Inputs, trial: Trial, coming: NextAttempt) ->
         "agent": inputs.agents[trial.arm],
         "settings": agent.settings,
         "skills": inputs.skills[trial.arm],
+        "rule": inputs.rule,
         "model_design": None if trial.model is None else inputs.models[trial.model, trial.arm],
         "supersedes": coming.supersedes,
         "replaces": coming.replaces,
@@ -78,7 +79,6 @@ def make_job(ready: Ready, inputs: Inputs, trial: Trial, coming: NextAttempt) ->
             )
             for each in task.verifier.collect
         ),
-        rule=parse_solved(design.grading.solved),
         duplicate_tests=DuplicateTests(design.grading.duplicate_tests),
         hidden=ready.hidden,
         keep=ready.keep,
@@ -98,7 +98,6 @@ def _row_job(ready: Ready, inputs: Inputs, trial: Trial, common: Mapping[str, An
         messages=(*before, told),
         tools=inputs.boxes[trial.model, trial.arm].only(question.tools),
         functions=ready.functions,
-        rule=parse_solved(design.grading.solved),
         scorer_timeout_sec=design.questions.scorer_timeout_sec,
     )
 

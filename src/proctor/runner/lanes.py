@@ -17,7 +17,7 @@ from proctor.core.ids import attempt_id
 from proctor.core.outcomes import GradeState, Outcome
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.core.waiting import finish
+from proctor.core.waiting import finish, first_of
 from proctor.evidence.fold import Final, NextAttempt, RunState, TrialState
 from proctor.evidence.kinds import Kind
 from proctor.report.progress import Progress
@@ -140,13 +140,7 @@ class Lanes:
             opening = self._opening[block.index] = asyncio.create_task(coming)
         if not opening.done():
             # while the run drains no open block may end any more, and make room
-            drained = asyncio.create_task(stop.draining.wait())
-            try:
-                await asyncio.wait((opening, drained), return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                drained.cancel()
-                if not opening.done():
-                    opening.cancel()
+            await first_of(opening, asyncio.create_task(stop.draining.wait()))
         if opening.cancelled() or not opening.done():
             return False
         refusal = opening.result()
@@ -183,12 +177,7 @@ class Lanes:
         """Wait while paused; False once the run drains."""
         # looked at again after waking: a pause may have followed at once, and a lane that waits holds no trial
         while not self._going.is_set() and not stop.draining.is_set():
-            waits = [asyncio.ensure_future(event.wait()) for event in (self._going, stop.draining)]
-            try:
-                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for wait in waits:
-                    wait.cancel()
+            await first_of(*(asyncio.create_task(event.wait()) for event in (self._going, stop.draining)))
         return not stop.draining.is_set()
 
     async def _trial(self, trial: Trial, stop: Stop) -> Final | None:
