@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from proctor.core.canonical import encode
-from proctor.core.models import Message, ModelAccess, ToolBox
+from proctor.core.models import Door, Message, ModelAccess, ToolBox
 from proctor.core.reasons import Reason
 from proctor.core.redact import Redactor
 from proctor.core.refusal import Refusal
@@ -27,7 +27,12 @@ MAX_SETTINGS_BYTES = 32_768
 
 
 # limits that an agent of ours keeps by itself, as `Ended.limit_hit` names them
-LIMITS = {"steps": Reason.STEP_LIMIT, "tokens": Reason.TOKEN_LIMIT, "context": Reason.CONTEXT_EXCEEDED}
+LIMITS = {
+    "idle": Reason.IDLE_TIMEOUT,
+    "steps": Reason.STEP_LIMIT,
+    "tokens": Reason.TOKEN_LIMIT,
+    "context": Reason.CONTEXT_EXCEEDED,
+}
 
 
 @dataclass(frozen=True)
@@ -49,11 +54,24 @@ class Solution:
 
 
 @dataclass(frozen=True)
+class McpServer:
+    """An MCP server that the task gives its agent: `transport` is stdio (with a command) | sse | streamable-http."""
+
+    name: str
+    transport: str
+    url: str | None = None
+    command: str | None = None
+    args: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Turn:
     """All that an agent may use in one attempt.
 
-    `output` is the attempt's `agent/` folder on the host, out of the agent's reach; `deadline_sec` is what is left.
-    `redactor` knows the run's keys: nothing goes into `output` before it.
+    `output` is the attempt's `agent/` folder on the host, out of the agent's reach; `deadline_sec` is what is left,
+    `idle_sec` how long it may do nothing. `redactor` knows the run's keys: nothing goes into `output` before it.
+    `model` is for agents outside of the sandbox, `door` for those inside. With `leave_running` what the agent leaves
+    running goes on after it, for a verifier that looks at it.
     """
 
     sandbox: Sandbox
@@ -67,6 +85,10 @@ class Turn:
     solution: Solution | None = None
     model: ModelAccess | None = None
     redactor: Redactor = field(default_factory=Redactor)
+    door: Door | None = None
+    idle_sec: float | None = None
+    mcp_servers: tuple[McpServer, ...] = ()
+    leave_running: bool = False
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ class Family(Enum):
     EVIDENCE = "evidence"
     BUDGET = "money"
     PROVIDER = "a model's provider"
+    GATEWAY = "a request that the gateway does not pass on"
     ATTEMPT = "an attempt that ended early"
     UNGRADED = "a grade that could not be given"
     FAIL = "a grade that is fail"

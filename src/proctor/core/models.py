@@ -6,7 +6,7 @@ else: every call is bounded, priced and on the record before it is sent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -99,6 +99,24 @@ class ModelAccess(Protocol):
                 answer, after the retries of the failure table.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where an agent that runs inside of a sandbox reaches its model, over HTTP and in its provider's own format.
+
+    `base_url` is `http://127.0.0.1:PORT`, without a path; `token` opens it for this attempt alone. `model` is the
+    provider's name of the model; `api` is chat | responses | anthropic | gemini | practice. `last_ns` says when
+    something last went through it (monotonic ns; when it was opened, before that).
+    """
+
+    base_url: str
+    token: str
+    model: str
+    api: str
+    effort: str | None
+    max_output_tokens: int
+    last_ns: Callable[[], int]
 
 
 class ToolBox(Protocol):

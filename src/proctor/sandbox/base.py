@@ -6,6 +6,7 @@ looks takes a `Probe`. Paths inside are absolute strings, paths on the host are 
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -74,13 +75,56 @@ class Availability:
 
 
 @dataclass(frozen=True)
+class Bundle:
+    """A host folder that is seen at `target` inside, read-only, and is no part of what a capture keeps."""
+
+    source: Path
+    target: str
+
+
+@dataclass(frozen=True)
+class Image:
+    """What a world is made from, where a kind has images: a prebuilt one, or a folder that says how to build it.
+
+    `reference` is the image as the task writes it, `id` the one that admission found under it (None: it has to be
+    pulled first, by `pull`). Of a build, `context` is its folder, `dockerfile` a path in it, `base_ids` the ids of
+    the images that it starts from, by name as written, and `key` what names the result: equal keys build the same.
+    """
+
+    reference: str | None = None
+    id: str | None = None
+    pull: str | None = None
+    context: Path | None = None
+    dockerfile: str = "Dockerfile"
+    target: str | None = None
+    args: Mapping[str, str] = field(default_factory=dict)
+    base_ids: Mapping[str, str] = field(default_factory=dict)
+    key: str | None = None
+    timeout_sec: float = 600.0
+
+
+@dataclass(frozen=True)
+class ImageFacts:
+    """An image that is on this machine: its id (`sha256:…`), and what it says of worlds made from it."""
+
+    id: str
+    workdir: str
+    user: str | None
+    env: Mapping[str, str]
+    volumes: tuple[str, ...]
+    platform: str
+    digests: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class SandboxSpec:
     """One world to start.
 
     `scratch` is a host folder for layers (short path, on a real file system), `root` a root file system folder that
-    is the lowest layer instead of the host's `/usr`, `hidden` host paths that must not be seen inside. `tmp_bytes`
-    bounds what lies in memory (`/dev/shm`, lost at a capture); `/tmp` lies with all other files, counts as storage
-    and is captured, for solutions write there and verifiers look there.
+    is the lowest layer instead of the host's `/usr`, `hidden` host paths that must not be seen inside. `image` is the
+    id of an image, for a kind that has them. `tmp_bytes` bounds what lies in memory (`/dev/shm`, lost at a capture);
+    `/tmp` lies with all other files, counts as storage and is captured, for solutions write there and verifiers look
+    there. `bundles` are no part of what is captured.
     """
 
     name: str
@@ -91,12 +135,17 @@ class SandboxSpec:
     hidden: tuple[Path, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     tmp_bytes: int = 256 * 2**20
+    image: str | None = None
+    bundles: tuple[Bundle, ...] = ()
     required_limits: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Exec:
-    """One command: raw output goes to host files, at most `output_cap` bytes each; stderr joins stdout if None."""
+    """One command: raw output goes to host files, at most `output_cap` bytes each; stderr joins stdout if None.
+
+    With `leave_running` processes that it started stay when it ends by itself; at its deadline nothing stays.
+    """
 
     argv: tuple[str, ...]
     stdout: Path
@@ -107,6 +156,7 @@ class Exec:
     stdin: bytes = b""
     output_cap: int = 16 * 2**20
     deadline_sec: float = 600.0
+    leave_running: bool = False
 
 
 @dataclass(frozen=True)
@@ -200,6 +250,13 @@ class Sandbox(Protocol):
         """
         ...
 
+    async def listen(self) -> socket.socket:
+        """A TCP socket that listens on 127.0.0.1 inside this world, and is ours: connections are accepted outside.
+
+        For a world whose network is gateway-only or public. Raises Refusal (NETWORK_UNAVAILABLE, SANDBOX_LOST).
+        """
+        ...
+
     async def freeze(self) -> None:
         """Stop every process inside but the keeper."""
         ...
@@ -235,6 +292,21 @@ class SandboxKind(Protocol):
 
     def probe(self, probe: Probe) -> Availability:
         """Look, read-only, what can be had here."""
+        ...
+
+    def images(self, names: Sequence[str], probe: Probe, *, pull: str) -> Mapping[str, Image | Refusal]:
+        """What prebuilt images are, by their names, read-only: here, or to be pulled; empty for a kind without images.
+
+        `pull` is missing | always | never.
+        """
+        ...
+
+    async def provide(self, image: Image, admitted: Admitted) -> ImageFacts:
+        """See that an image is here: pulled or built where it is not. Once for each, whoever asks.
+
+        Raises:
+            Refusal: IMAGE_MISSING, IMAGE_BUILD_FAILED, DOCKER_UNAVAILABLE; SANDBOX_UNAVAILABLE from a kind without.
+        """
         ...
 
     async def start(self, spec: SandboxSpec, admitted: Admitted) -> Sandbox:

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from proctor.core.waiting import finish, in_thread
 from proctor.sandbox.base import (
     Availability,
     Capabilities,
+    Image,
+    ImageFacts,
     PutItem,
     SandboxSpec,
     Snapshot,
@@ -102,6 +105,14 @@ class NamespaceKind:
                 why = ": it lay in memory, and ended with its run" if facts["files"] == Files.MEMORY else ""
                 raise Refusal(Reason.CAPTURE_FAILED, f"a layer of the snapshot is gone{why}", path=str(layer))
         return await self._start(replace(spec, root=snapshot.root), admitted, snapshot)
+
+    def images(self, names: Sequence[str], probe: Probe, *, pull: str) -> Mapping[str, Image | Refusal]:
+        """There are none."""
+        return {}
+
+    async def provide(self, image: Image, admitted: Admitted) -> ImageFacts:
+        """Raises Refusal (SANDBOX_UNAVAILABLE): there are no images here."""
+        raise Refusal(Reason.SANDBOX_UNAVAILABLE, "the namespace sandbox has no images", observed=image.reference)
 
     def release(self, snapshot: Snapshot, admitted: Admitted) -> None:
         """Remove what a capture kept. Snapshots captured on top of it lose their ground: release those first."""
