@@ -11,6 +11,7 @@ from money_parts import MONEY, one_block, with_amount, with_budget, worthless
 from proctor.admission.facts import CallingFacts, Component, Facts, FolderFacts, KeyFacts, Request
 from proctor.admission.guards import REGISTRY
 from proctor.admission.provenance import GitFacts, GitState
+from proctor.agents.base import Abilities
 from proctor.core.money import Usd
 from proctor.core.network import Network
 from proctor.core.reasons import Reason
@@ -25,6 +26,7 @@ CAPABLE = Capabilities(
     builds_images=False,
     limits=frozenset({"memory"}),
 )
+ABLE = Abilities(needs_model=True, takes_model=True, apis=frozenset({"chat", "anthropic"}), answers_rows=True)
 AVAILABLE = Availability("namespace", True, Tier.PRIVILEGED, CAPABLE)
 GOOD = Facts(
     request=Request("run", Path("runs/x"), study=Path("study.toml")),
@@ -34,7 +36,7 @@ GOOD = Facts(
     git=GitFacts(GitState.CLEAN, "a" * 40),
     components=(Component("bubblewrap", "0.11.0", (0, 11), (1,)),),
     keys=(KeyFacts("luna", "LUNA_KEY", True),),
-    calling=CallingFacts("toolloop", True, True, ("luna", "moon"), 5),
+    calling=CallingFacts("toolloop", ABLE, ("luna", "moon"), 5, {"luna": "chat", "moon": "practice"}),
     money=MONEY,
     agreed=True,
 )
@@ -82,8 +84,22 @@ FAULTS: dict[str, tuple[Facts, Reason]] = {
     "models-callable": (replace(GOOD, models=(said(Reason.PRICE_UNKNOWN),)), Reason.PRICE_UNKNOWN),
     "keys-there": (replace(GOOD, keys=(KeyFacts("luna", "LUNA_KEY", False),)), Reason.KEY_MISSING),
     "model-named": (replace(GOOD, calling=replace(CALLING, models=())), Reason.MODEL_NEEDED),
-    "model-used": (replace(GOOD, calling=replace(CALLING, needs_model=False)), Reason.MODEL_UNUSED),
-    "agent-answers": (replace(GOOD, calling=replace(CALLING, answers_rows=False)), Reason.AGENT_UNSUITABLE),
+    "model-used": (
+        replace(GOOD, calling=replace(CALLING, able=replace(ABLE, needs_model=False, takes_model=False))),
+        Reason.MODEL_UNUSED,
+    ),
+    "model-suitable": (
+        replace(GOOD, calling=replace(CALLING, apis={"luna": "gemini"})),
+        Reason.MODEL_UNSUITABLE,
+    ),
+    "gateway-reachable": (
+        replace(GOOD, calling=replace(CALLING, able=replace(ABLE, inside=True))),
+        Reason.GATEWAY_NEEDED,
+    ),
+    "agent-answers": (
+        replace(GOOD, calling=replace(CALLING, able=replace(ABLE, answers_rows=False))),
+        Reason.AGENT_UNSUITABLE,
+    ),
     "questions-sound": (replace(GOOD, questions=(said(Reason.QUESTION_INVALID),)), Reason.QUESTION_INVALID),
     "functions-found": (replace(GOOD, functions=(said(Reason.TOOL_INVALID),)), Reason.TOOL_INVALID),
     "budget-there": (replace(GOOD, money=replace(MONEY, budget=None)), Reason.BUDGET_ABSENT),

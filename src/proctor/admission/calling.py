@@ -76,13 +76,15 @@ def gather_calling(loaded: LoadedStudy, file: StudyFile, stage: Stage, request: 
     )
 
 
-def calling_facts(file: StudyFile, stage: Stage, rows: int, handed: type | None) -> CallingFacts | None:
+def calling_facts(
+    file: StudyFile, stage: Stage, rows: int, models: Mapping[str, ModelDesign], handed: type | None
+) -> CallingFacts | None:
     """What the stage asks of its agent; None where no agent of that name is installed, which another guard says."""
-    abilities = agent_abilities(file.agent.name, handed)
-    if abilities is None:
+    able = agent_abilities(file.agent.name, handed)
+    if able is None:
         return None
-    needs_model, answers_rows = abilities
-    return CallingFacts(file.agent.name, needs_model, answers_rows, stage_models(file, stage), rows)
+    apis = {name: model.api for name, model in models.items()}
+    return CallingFacts(file.agent.name, able, stage_models(file, stage), rows, apis)
 
 
 class _Functions:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.admission.provenance import GitFacts
+from proctor.agents.base import Abilities
 from proctor.budget.rules import Frame
 from proctor.core.money import ZERO, Usd
 from proctor.core.refusal import Refusal
@@ -142,13 +143,16 @@ class KeyFacts:
 
 @dataclass(frozen=True)
 class CallingFacts:
-    """What the stage asks of its agent: the models that it names, the rows selected, and what the agent can do."""
+    """What the stage asks of its agent: the models that it names, the rows selected, and what the agent can do.
+
+    `apis` are the wire formats of those models that could be resolved, by name.
+    """
 
     agent: str
-    needs_model: bool
-    answers_rows: bool
+    able: Abilities
     models: tuple[str, ...]
     rows: int
+    apis: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -109,13 +109,14 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
         facts = replace(
             facts, sandbox=available, network=loaded.file.sandbox.network.value, components=_components(available)
         )
+    code_of = None if handed is None else handed.agent_class
     if table is not None:
         probes["models"] = {name: _model_record(model) for name, model in calling.models.items()}
         if calling.models:
             probes["prices"] = table_record()
         facts = replace(
             facts,
-            calling=calling_facts(loaded.file, table, len(rows), None if handed is None else handed.agent_class),
+            calling=calling_facts(loaded.file, table, len(rows), calling.models, code_of),
             money=money_facts(loaded.file, stage, list(calling.models.values()), len(tasks) + len(rows)),
         )
     ready = None

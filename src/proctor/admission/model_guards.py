@@ -6,9 +6,16 @@ from collections.abc import Iterable
 
 from proctor.admission.facts import Facts
 from proctor.core.guards import Registry
+from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 
+# What a model of a format is asked by: OpenAI's two formats are ways to the same models.
+SPOKEN = {
+    "chat": frozenset({"chat", "responses"}),
+    "responses": frozenset({"chat", "responses"}),
+    "practice": frozenset({"chat"}),
+}
 MODELS: Registry[Facts] = Registry()
 guard = MODELS.guard
 
@@ -42,7 +49,7 @@ def keys_there(facts: Facts) -> Iterable[Refusal]:
 def model_named(facts: Facts) -> Iterable[Refusal]:
     """It could do nothing."""
     calling = facts.calling
-    if calling is not None and calling.needs_model and not calling.models:
+    if calling is not None and calling.able.needs_model and not calling.models:
         yield Refusal(
             Reason.MODEL_NEEDED,
             f"the agent {calling.agent!r} calls a model, and the stage names none",
@@ -52,11 +59,11 @@ def model_named(facts: Facts) -> Iterable[Refusal]:
         )
 
 
-@guard("model-used", "A stage that names models has an agent that calls them.", Reason.MODEL_UNUSED)
+@guard("model-used", "A stage that names models has an agent that can call them.", Reason.MODEL_UNUSED)
 def model_used(facts: Facts) -> Iterable[Refusal]:
     """Grades in a model's name that the model had no part in."""
     calling = facts.calling
-    if calling is not None and calling.models and not calling.needs_model:
+    if calling is not None and calling.models and not calling.able.takes_model:
         yield Refusal(
             Reason.MODEL_UNUSED,
             f"the stage names models, and the agent {calling.agent!r} calls none",
@@ -66,11 +73,44 @@ def model_used(facts: Facts) -> Iterable[Refusal]:
         )
 
 
+@guard("model-suitable", "The agent speaks the wire format of each model.", Reason.MODEL_UNSUITABLE)
+def model_suitable(facts: Facts) -> Iterable[Refusal]:
+    """Every one of its requests would be refused, after the world was built for it."""
+    calling = facts.calling
+    if calling is None or not calling.able.apis:
+        return
+    for model, api in calling.apis.items():
+        if not calling.able.apis & SPOKEN.get(api, frozenset({api})):
+            yield Refusal(
+                Reason.MODEL_UNSUITABLE,
+                f"the agent {calling.agent!r} does not speak the wire format of the model {model!r}",
+                path=f"models.{model}.api",
+                observed=api,
+                required=sorted(calling.able.apis),
+            )
+
+
+@guard("gateway-reachable", "An agent inside of a sandbox reaches the gateway of its model.", Reason.GATEWAY_NEEDED)
+def gateway_reachable(facts: Facts) -> Iterable[Refusal]:
+    """Without a network it has no way to its model."""
+    calling = facts.calling
+    if calling is None or facts.network is None or not calling.models or not calling.able.inside:
+        return
+    if facts.network == Network.NONE.value:
+        yield Refusal(
+            Reason.GATEWAY_NEEDED,
+            f"the agent {calling.agent!r} calls its model from inside of the sandbox, which has no network",
+            path="sandbox.network",
+            observed=facts.network,
+            required=[Network.GATEWAY_ONLY.value, Network.PUBLIC.value],
+        )
+
+
 @guard("agent-answers", "An agent that is given question rows can answer them.", Reason.AGENT_UNSUITABLE)
 def agent_answers(facts: Facts) -> Iterable[Refusal]:
     """A row has no sandbox that an agent could act in."""
     calling = facts.calling
-    if calling is not None and calling.rows and not calling.answers_rows:
+    if calling is not None and calling.rows and not calling.able.answers_rows:
         yield Refusal(
             Reason.AGENT_UNSUITABLE,
             f"the agent {calling.agent!r} cannot answer question rows, and {calling.rows} are selected",

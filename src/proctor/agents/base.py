@@ -132,12 +132,31 @@ class Version:
         return {"available": True, "value": self.value, "reason": None}
 
 
+@dataclass(frozen=True)
+class Abilities:
+    """What a kind of agent can do, as its class says.
+
+    `needs_model`: it can do nothing without one; `takes_model`: it can call one; `inside`: it reaches it by
+    `Turn.door`, from inside of the sandbox, and not by `Turn.model`. `apis` are the wire formats that it speaks (empty:
+    whatever its model does), `answers_rows` whether it answers question rows.
+    """
+
+    needs_model: bool
+    takes_model: bool
+    inside: bool = False
+    apis: frozenset[str] = frozenset()
+    answers_rows: bool = False
+
+
 class Agent(Protocol):
-    """One kind of agent, with the settings of one arm."""
+    """One kind of agent, with the settings of one arm; its attributes are those of `Abilities`."""
 
     name: str
     needs_solution: bool
     needs_model: bool
+    takes_model: bool
+    inside: bool
+    apis: frozenset[str]
 
     def version(self) -> Version:
         """What this agent says it is."""
@@ -208,13 +227,24 @@ def make_agent(name: str, settings: Mapping[str, Any], base: Path, handed: Agent
     return agent_class(settings, base)
 
 
-def agent_abilities(name: str, handed: type | None = None) -> tuple[bool, bool] | None:
-    """Whether the agent of that name calls a model, and whether it answers question rows; None where there is none."""
+def agent_abilities(name: str, handed: type | None = None) -> Abilities | None:
+    """What the agent of that name can do; None where there is none."""
     point = installed_agents().get(name)
-    if handed is None and point is None:
-        return None
-    agent_class: Any = point.load() if handed is None and point is not None else handed
-    return bool(agent_class.needs_model), hasattr(agent_class, "answer")
+    if handed is not None:
+        return abilities(handed)
+    return None if point is None else abilities(point.load())
+
+
+def abilities(agent_class: Any) -> Abilities:
+    """What a class says of itself. One that says only whether it needs a model takes it from outside, in any format."""
+    needs_model = bool(agent_class.needs_model)
+    return Abilities(
+        needs_model=needs_model,
+        takes_model=bool(getattr(agent_class, "takes_model", needs_model)),
+        inside=bool(getattr(agent_class, "inside", False)),
+        apis=frozenset(getattr(agent_class, "apis", ())),
+        answers_rows=hasattr(agent_class, "answer"),
+    )
 
 
 def no_settings(name: str, settings: Mapping[str, Any]) -> None:

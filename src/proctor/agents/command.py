@@ -30,6 +30,9 @@ class Command:
     name = "command"
     needs_solution = False
     needs_model = False
+    takes_model = True
+    inside = True
+    apis: frozenset[str] = frozenset()
 
     def __init__(self, settings: Mapping[str, Any], base: Path) -> None:
         unknown = sorted(set(settings) - set(KNOWN))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proctor.agents.base import Agent, Answered, RowTurn, Turn, Version
+from proctor.agents.base import Agent, Answered, RowTurn, Turn, Version, abilities
 from proctor.core.reasons import Reason
 from proctor.core.redact import Redactor
 from proctor.core.refusal import Refusal
@@ -77,6 +77,12 @@ def identify(name: str, agent_class: object) -> HandedOver:
     for flag in ("needs_solution", "needs_model"):
         if not isinstance(getattr(agent_class, flag, None), bool):
             raise _invalid(name, f"does not say `{flag}`", agent_class, None, "True or False")
+    for flag in ("takes_model", "inside"):
+        if not isinstance(getattr(agent_class, flag, False), bool):
+            raise _invalid(name, f"has a `{flag}` that is no flag", agent_class, None, "True or False")
+    apis: object = getattr(agent_class, "apis", frozenset())
+    if not isinstance(apis, frozenset) or not all(isinstance(api, str) for api in apis):
+        raise _invalid(name, "has `apis` that are no set of words", agent_class, None, "frozenset[str]")
     if not callable(getattr(agent_class, "version", None)):
         raise _invalid(name, "has no `version`", agent_class, None, "def version(self) -> Version")
     verbs = [verb for verb in ("act", "answer") if hasattr(agent_class, verb)]
@@ -124,7 +130,9 @@ class _Contained:
         self._redactor = Redactor()
         self.name: str = agent.name
         self.needs_solution: bool = agent.needs_solution
-        self.needs_model: bool = agent.needs_model
+        able = abilities(type(agent))
+        self.needs_model, self.takes_model = able.needs_model, able.takes_model
+        self.inside, self.apis = able.inside, able.apis
         self._version = agent.version()
         if not isinstance(self._version, Version):
             raise TypeError(f"`version` returned {type(self._version).__name__}, not Version")

@@ -17,6 +17,9 @@ class Nop:
     name = "nop"
     needs_solution = False
     needs_model = False
+    takes_model = False
+    inside = False
+    apis: frozenset[str] = frozenset()
 
     def __init__(self, settings: Mapping[str, Any], base: Path) -> None:
         no_settings(self.name, settings)

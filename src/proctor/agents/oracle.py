@@ -19,6 +19,9 @@ class Oracle:
     name = "oracle"
     needs_solution = True
     needs_model = False
+    takes_model = False
+    inside = False
+    apis: frozenset[str] = frozenset()
 
     def __init__(self, settings: Mapping[str, Any], base: Path) -> None:
         no_settings(self.name, settings)

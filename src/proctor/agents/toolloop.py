@@ -54,6 +54,9 @@ class Toolloop:
     name = "toolloop"
     needs_solution = False
     needs_model = True
+    takes_model = True
+    inside = False
+    apis: frozenset[str] = frozenset()
 
     def __init__(self, settings: Mapping[str, Any], base: Path) -> None:
         self._settings = read_settings(settings)
