@@ -90,6 +90,7 @@ _SHAPES: dict[str, tuple[dict[str, Check], ...]] = {
     "signal": ({"count": _COUNT}, _REFUSAL),
     "put": ({"done": _one_of(True)}, _REFUSAL),
     "get": ({"fetched": _is_fetched}, _REFUSAL),
+    "listen": ({"port": _whole(1, 65_535)}, _REFUSAL),
 }
 _BROKE: dict[str, Check] = {"broke": _text(500)}
 

@@ -60,6 +60,22 @@ class Channel:
             self._done(sock)
             sock.close()
 
+    async def call_for_socket(
+        self, request: wire.Message, deadline_sec: float
+    ) -> tuple[wire.Message, socket.socket | None]:
+        """One request, its answer, and the socket that comes after it: None where the answer is a refusal.
+
+        Raises:
+            Refusal: SANDBOX_LOST, also when no socket comes.
+        """
+        sock = self._open()
+        try:
+            answer = await self._converse(sock, request, deadline_sec)
+            return answer, None if "refused" in answer else await _attached(sock)
+        finally:
+            self._done(sock)
+            sock.close()
+
     async def open(self, request: wire.Message, deadline_sec: float) -> tuple[wire.Message, Channel]:
         """A request whose socket becomes a server of its own after the answer.
 
@@ -239,6 +255,28 @@ async def _drain(sock: socket.socket) -> None:
                 pass
     except (TimeoutError, ConnectionError):
         pass
+
+
+async def _attached(sock: socket.socket) -> socket.socket:
+    """The one socket that the other side attaches to its next byte. Raises Refusal (SANDBOX_LOST)."""
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    loop.add_reader(sock, readable.set)
+    try:
+        async with asyncio.timeout(_SEND_SEC):
+            await readable.wait()
+    except TimeoutError:
+        raise _lost(f"no socket within {_SEND_SEC:g} s") from None
+    finally:
+        loop.remove_reader(sock)
+    try:
+        fds = wire.taken(sock) or []
+    except ConnectionError as fault:
+        raise _lost("it ended without a socket") from fault
+    sockets = [socket.socket(fileno=fd) for fd in fds]
+    if len(sockets) != 1:
+        raise _lost("it ended without a socket")
+    return sockets[0]
 
 
 async def _exactly(sock: socket.socket, size: int) -> bytes:

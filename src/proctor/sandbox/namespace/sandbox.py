@@ -6,20 +6,23 @@ import asyncio
 import contextlib
 import errno
 import os
-import resource
 import signal
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
+from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.waiting import finish
 from proctor.sandbox.base import Ended, Exec, Fetched, LimitInForce, PutItem, SandboxSpec, Snapshot, Tier
 from proctor.sandbox.namespace import answers, cgroups, changes, layers
 from proctor.sandbox.namespace.channel import Channel
+from proctor.sandbox.namespace.job import job
 from proctor.sandbox.namespace.launcher import tree, wire
+from proctor.sandbox.namespace.launcher.listening import ADDRESS
 from proctor.sandbox.namespace.limits import LimitPlan
 
 T = TypeVar("T")
@@ -29,7 +32,10 @@ _MARGIN_SEC = 30.0
 _COPY_SEC = 600.0
 _FREEZE_SEC = 10.0
 _GROUP_SEC = 10.0
-_OPEN_FILES = 65_536
+_LISTEN_SEC = 10.0
+# The same in every world, so that what an agent writes down of it is the same in every trial.
+_GATEWAY_PORT = 47_600
+_BACKLOG = 1024
 # Clocks and polls overflow far beyond it; nobody waits longer.
 _LONGEST_SEC = 366 * 86_400.0
 
@@ -63,13 +69,14 @@ class NamespaceSandbox:
         self._ending = asyncio.Lock()
         self._closed = False
         self._captured = False
+        self._gateway: str | None = None
         self._apart: tuple[str, ...] = ()
         self._marked: changes.Survey | None = None
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """For the record."""
-        return self._built.facts
+        """For the record; `gateway` is where a listening socket of ours was opened last, or None."""
+        return {**self._built.facts, "gateway": self._gateway}
 
     @property
     def limits_enforced(self) -> tuple[LimitInForce, ...]:
@@ -99,7 +106,9 @@ class NamespaceSandbox:
         group = self._built.group
         async with self._turn:
             before = group.hits() if group else {}
-            answer = await self._ask(self._job(command, deadline), deadline + _MARGIN_SEC)
+            answer = await self._ask(
+                job(command, deadline, self._built.spec, self._built.limits, group), deadline + _MARGIN_SEC
+            )
             after = group.hits() if group else {}
         if answer["leftovers"] is None:
             raise Refusal(Reason.SANDBOX_LOST, "processes inside could not be ended")
@@ -164,6 +173,31 @@ class NamespaceSandbox:
             Fetched(path, into / path.lstrip("/") if why is None else None, size, why)
             for path, size, why in answer["fetched"]
         ]
+
+    async def listen(self) -> socket.socket:
+        """A TCP socket that listens on 127.0.0.1 inside, for connections to be accepted outside.
+
+        Raises:
+            Refusal: NETWORK_UNAVAILABLE for a world without network; SANDBOX_LOST.
+        """
+        network = self._built.spec.network
+        self._check_open()
+        if network is Network.GATEWAY_ONLY:
+            answer, sock = await self._keeper.call_for_socket({"op": "listen", "port": _GATEWAY_PORT}, _LISTEN_SEC)
+            if sock is None:
+                raise self._refusal(answer)
+        elif network is Network.PUBLIC:
+            sock = socket.create_server((ADDRESS, 0), backlog=_BACKLOG)
+        else:
+            raise Refusal(
+                Reason.NETWORK_UNAVAILABLE,
+                "nothing can listen in a sandbox without network",
+                observed=network.value,
+                required=f"{Network.GATEWAY_ONLY.value} or {Network.PUBLIC.value}",
+            )
+        sock.setblocking(False)
+        self._gateway = "{}:{}".format(*sock.getsockname())
+        return sock
 
     async def freeze(self) -> None:
         """Stop every process inside but PID 1. Raises Refusal (SANDBOX_LOST)."""
@@ -278,41 +312,16 @@ class NamespaceSandbox:
                 await remove_group(group)
             self._closed = True
 
-    def _job(self, command: Exec, deadline_sec: float) -> wire.Message:
-        chosen, group = self._built.limits, self._built.group
-        files = min(_OPEN_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
-        rlimits = {"core": (1, 1), "nofile": (files, files)}
-        if chosen.rlimit_nproc is not None:
-            most = min(chosen.rlimit_nproc, _bound(resource.RLIMIT_NPROC))
-            rlimits["nproc"] = (most, most)
-        if chosen.rlimit_fsize is not None:
-            most = min(chosen.rlimit_fsize, _bound(resource.RLIMIT_FSIZE))
-            rlimits["fsize"] = (most, most)
-        return {
-            "op": "exec",
-            "argv": [str(word) for word in command.argv],
-            "env": {str(name): str(text) for name, text in {**self._built.spec.env, **command.env}.items()},
-            "cwd": command.cwd,
-            "user": command.user,
-            "data": command.stdin,
-            "stdout": str(command.stdout.absolute()),
-            "stderr": str(command.stderr.absolute()) if command.stderr is not None else None,
-            "cap": command.output_cap,
-            "deadline": deadline_sec,
-            "rlimits": rlimits,
-            "groups": [str(path) for path in group.entrances] if group else [],
-            "memory": chosen.watch_memory,
-            "storage": chosen.watch_storage,
-            "pids": chosen.watch_pids,
-        }
-
     async def _ask(self, request: wire.Message, deadline_sec: float) -> wire.Message:
-        if self._ended:
-            raise Refusal(Reason.SANDBOX_LOST, "the sandbox was stopped before")
+        self._check_open()
         answer = await self._keeper.call(request, deadline_sec)
         if "refused" in answer:
             raise self._refusal(answer)
         return answer
+
+    def _check_open(self) -> None:
+        if self._ended:
+            raise Refusal(Reason.SANDBOX_LOST, "the sandbox was stopped before")
 
     def _refusal(self, answer: wire.Message) -> Refusal:
         number, text = answer["errno"], answer["text"]
@@ -329,11 +338,6 @@ async def remove_group(group: cgroups.Group) -> None:
     """Remove a world's groups once the last of its processes is gone. Raises Refusal (SANDBOX_LOST)."""
     folders = group.folders
     await _until(lambda: cgroups.remove(folders), _GROUP_SEC, "a control group could not be removed")
-
-
-def _bound(kind: int) -> int:
-    hard = resource.getrlimit(kind)[1]
-    return 2**62 if hard == resource.RLIM_INFINITY else hard
 
 
 def _plain(path: str) -> str:

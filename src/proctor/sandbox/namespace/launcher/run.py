@@ -10,12 +10,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from proctor.sandbox.namespace.launcher import confine, watch, wire
+from proctor.sandbox.namespace.launcher import confine, output, watch, wire
 
 if TYPE_CHECKING:
     from proctor.sandbox.namespace.launcher.world import World
 
-_PIECE = 1 << 18
 _SWEEP_SEC = 10.0
 _HELPER_SEC = 1.0
 # polls count milliseconds in 31 bits
@@ -24,38 +23,17 @@ _LONGEST_POLL_SEC = 3600.0
 _OOM_SCORE = b"500"
 
 
-class Output:
-    """One stream on its way to a host file: what is beyond the cap is read and dropped."""
-
-    def __init__(self, target: int, cap: int) -> None:
-        self.source, self.writer = os.pipe()
-        # A command can read its own output away between our poll and our read.
-        os.set_blocking(self.source, False)
-        self._target, self._room = target, cap
-        self.kept = self.dropped = 0
-
-    def pump(self) -> bool:
-        """Move what is there; False at the end."""
-        try:
-            data = os.read(self.source, _PIECE)
-        except BlockingIOError:
-            return True
-        keep = data[: self._room]
-        self._room -= len(keep)
-        self.kept += len(keep)
-        self.dropped += len(data) - len(keep)
-        while keep:
-            keep = keep[os.write(self._target, keep) :]
-        return bool(data)
-
-
 def supervise(job: dict[str, Any], peer: socket.socket, world: World) -> None:
     """Run the command of `job` and answer how it ended; a peer that hangs up ends it at once.
 
     The job: `argv`, `env`, `cwd`, `user`, `data` (for its standard input), `stdout`, `stderr` (host paths), `cap`,
-    `deadline` (seconds), `rlimits`, `groups` (host paths of files that take a pid), and what to watch, or None:
-    `memory` and `storage` (bytes), `pids`. The answer has the fields of `Ended`, or `refused`: `unopened` when a host
-    file could not be opened, `output` when the host did not take output, `fault` when the world could not be entered.
+    `deadline` (seconds), `leave_running`, `rlimits`, `groups` (host paths of files that take a pid), and what to watch,
+    or None: `memory` and `storage` (bytes), `pids`. The answer has the fields of `Ended`, or `refused`: `unopened`
+    when a host file could not be opened, `output` when the host did not take output, `fault` when the world could not
+    be entered.
+
+    With `leave_running` nothing is ended where the command ends by itself, and what stays may go on to write: this
+    process reads it away until the last writer is gone, for a server that finds its pipe closed would end.
     """
     stage = "unopened"
     try:
@@ -64,12 +42,14 @@ def supervise(job: dict[str, Any], peer: socket.socket, world: World) -> None:
         watcher = watch.Watch(job["memory"], job["storage"], job["pids"], world.uppers)
         world.enter(processes=True)
         stage = "output"
-        answer = _supervised(job, world, peer, prepared, watcher)
+        answer, held = _supervised(job, world, peer, prepared, watcher)
     except OSError as fault:
         if stage == "output":
             _sweep(world)
-        answer = {"refused": stage, "text": wire.said(fault), "errno": fault.errno or 0}
+        answer, held = {"refused": stage, "text": wire.said(fault), "errno": fault.errno or 0}, []
     wire.send(peer, answer)
+    peer.close()
+    output.drop(held, until=world.pidfd)
 
 
 class _Prepared:
@@ -78,7 +58,7 @@ class _Prepared:
     def __init__(self, job: dict[str, Any]) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
         paths = [path for path in (job["stdout"], job["stderr"]) if path]
-        self.outputs = [Output(os.open(path, flags, 0o644), job["cap"]) for path in paths]
+        self.outputs = [output.Output(os.open(path, flags, 0o644), job["cap"]) for path in paths]
         self.standard = (_stdin(job["data"]), self.outputs[0].writer, self.outputs[-1].writer)
         self.groups = [os.open(path, os.O_WRONLY) for path in job["groups"]]
         self.score = os.open("/proc/self/oom_score_adj", os.O_RDWR)
@@ -86,7 +66,8 @@ class _Prepared:
 
 def _supervised(
     job: dict[str, Any], world: World, peer: socket.socket, prepared: _Prepared, watcher: watch.Watch
-) -> wire.Message:
+) -> tuple[wire.Message, list[output.Output]]:
+    """The answer, and the outputs that processes which stay hold."""
     outputs, standard, score = prepared.outputs, prepared.standard, prepared.score
     trouble_r, trouble_w = os.pipe()
     before = os.pread(score, 16, 0)
@@ -101,7 +82,7 @@ def _supervised(
 
     answer: wire.Message = {"timed_out": False, "limit_hit": None}
     child_fd = os.pidfd_open(child)
-    sources: dict[int, Callable[[], bool]] = {output.source: output.pump for output in outputs}
+    sources: dict[int, Callable[[], bool]] = {stream.source: stream.pump for stream in outputs}
     poller = select.poll()
     for fd in (*sources, child_fd, peer.fileno()):
         poller.register(fd, select.POLLIN)
@@ -129,17 +110,18 @@ def _supervised(
     if not gone:
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
-    answer["leftovers"] = _sweep(world)
-    for source, pump in sources.items():
-        while select.select([source], [], [], 0)[0] and pump():
-            pass
+    stays = gone and job["leave_running"] and not answer["limit_hit"]
+    answer["leftovers"] = 0 if stays else _sweep(world)
+    held = [stream for stream in outputs if stream.source in sources and stream.pump_out() and stays]
+    for stream in held:
+        stream.seal()
     trouble = os.read(trouble_r, 4096).decode("utf-8", "replace")
     answer["start_error"] = trouble or None
     answer["exit_code"] = os.WEXITSTATUS(status) if os.WIFEXITED(status) and not trouble else None
     answer["signal"] = os.WTERMSIG(status) if os.WIFSIGNALED(status) and not trouble else None
-    answer["output_bytes"] = sum(output.kept for output in outputs)
-    answer["output_dropped"] = sum(output.dropped for output in outputs)
-    return answer
+    answer["output_bytes"] = sum(stream.kept for stream in outputs)
+    answer["output_dropped"] = sum(stream.dropped for stream in outputs)
+    return answer, held
 
 
 def signal_all(request: wire.Message, peer: socket.socket, world: World) -> None:

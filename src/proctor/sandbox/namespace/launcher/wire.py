@@ -80,6 +80,14 @@ def send(sock: socket.socket, message: Message) -> None:
         pass
 
 
+def attach(sock: socket.socket, fd: int) -> None:
+    """Send a descriptor with one byte, after all that was sent before; a peer that is gone is no error."""
+    try:
+        socket.send_fds(sock, [b"s"], [fd])
+    except _GONE:
+        pass
+
+
 def _exactly(sock: socket.socket, size: int) -> bytes | None:
     pieces: list[bytes] = []
     while size:
@@ -109,7 +117,7 @@ def serve(sock: socket.socket, handle: Callable[[Message, socket.socket], None],
         if until is not None and until in ready:
             return
         try:
-            fds = _taken(sock)
+            fds = taken(sock)
         except _GONE:
             return
         if fds is None:
@@ -119,7 +127,7 @@ def serve(sock: socket.socket, handle: Callable[[Message, socket.socket], None],
             os.close(fd)
 
 
-def _taken(sock: socket.socket) -> list[int] | None:
+def taken(sock: socket.socket) -> list[int] | None:
     """The descriptors that came with one byte, or None at the end. Raises OSError."""
     numbers = array.array("i")
     data, attached, _, _ = sock.recvmsg(1, socket.CMSG_SPACE(numbers.itemsize), socket.MSG_CMSG_CLOEXEC)

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from proctor.sandbox.namespace.launcher import getting, linux, probes, putting, run, wire
+from proctor.sandbox.namespace.launcher import getting, linux, listening, probes, putting, run, wire
 
 INFO_FD = "@INFO@"
 NAMESPACES = (
@@ -92,6 +92,8 @@ def _handle(message: wire.Message, peer: socket.socket, world: World) -> None:
             putting.put(message, peer, world)
         case "get":
             getting.get(message, peer, world)
+        case "listen":
+            listening.listen(message, peer, world)
 
 
 class _Failed(Exception):
