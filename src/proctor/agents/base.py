@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from proctor.core.canonical import encode
 from proctor.core.models import Door, Message, ModelAccess, ToolBox
 from proctor.core.reasons import Reason
 from proctor.core.redact import Redactor
 from proctor.core.refusal import Refusal
-from proctor.sandbox.base import Ended, Sandbox
+from proctor.sandbox.base import Bundle, Ended, Sandbox
 
 GROUP = "proctor.agents"
 # they stand in an entry of each attempt, which has 65,535 bytes for everything
@@ -168,6 +168,19 @@ class Agent(Protocol):
         Raises:
             Refusal: the sandbox failed (family SANDBOX), or the agent could not be started (AGENT_START_FAILED).
         """
+        ...
+
+
+@runtime_checkable
+class Installed(Protocol):
+    """An agent whose program is brought into its world as a bundle, and asked there for its version."""
+
+    def bundle(self) -> Bundle:
+        """Its program. Raises Refusal BUNDLE_MISSING, BUNDLE_CHANGED."""
+        ...
+
+    async def attest(self, turn: Turn) -> Version:
+        """What the program says it is, asked in the turn's world before its first prompt."""
         ...
 
 

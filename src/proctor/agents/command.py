@@ -2,6 +2,8 @@
 
 The instruction reaches it on standard input and in the file that `PROCTOR_INSTRUCTION` names; its own files are put
 at `/agent`, skill packs at `/skills/<name>`. It starts in the task's working directory as the task's agent user.
+Where its trial has a model, variables point it at the gateway, which answers in the provider's own format: the
+provider's SDKs need nothing else.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from proctor.agents.base import Turn, Version
+from proctor.agents.environment import variables
+from proctor.agents.watching import run_watched
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Ended, Exec, PutItem
@@ -56,17 +60,20 @@ class Command:
         items = [PutItem("/agent", source=self._files, fresh=True)]
         items.append(PutItem(INSTRUCTION, content=turn.instruction.encode(), mode=0o644))
         await turn.sandbox.put(items)
-        ended = await turn.sandbox.exec(
+        pointed = {} if turn.door is None else variables(turn.door)
+        ended = await run_watched(
+            turn,
             Exec(
                 self._argv,
                 stdout=turn.output / "stdout.txt",
                 stderr=turn.output / "stderr.txt",
                 cwd=turn.workdir,
-                env={**turn.env, "PROCTOR_INSTRUCTION": INSTRUCTION, **self._env},
+                env={**turn.env, **pointed, "PROCTOR_INSTRUCTION": INSTRUCTION, **self._env},
                 user=turn.user,
                 stdin=turn.instruction.encode(),
                 deadline_sec=turn.deadline_sec,
-            )
+                leave_running=turn.leave_running,
+            ),
         )
         if ended.start_error is not None:
             ended = replace(ended, exit_code=127)

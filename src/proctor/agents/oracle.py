@@ -43,6 +43,7 @@ class Oracle:
                 env={**turn.env, "DEBIAN_FRONTEND": "noninteractive", **turn.solution.env},
                 user=turn.user,
                 deadline_sec=turn.deadline_sec,
+                leave_running=turn.leave_running,
             )
         )
 
