@@ -47,7 +47,7 @@ _MODEL = with_optional(
         name=TEXT,
         provider=TEXT,
         model=TEXT,
-        api=one_of("chat", "anthropic", "gemini", "practice"),
+        api=one_of("chat", "responses", "anthropic", "gemini", "practice"),
         base_url=or_null(TEXT),
         effort=or_null(TEXT),
         max_output_tokens=FROM_ONE,
@@ -58,6 +58,8 @@ _MODEL = with_optional(
         price=_PRICE,
     ),
     synthetic=_TRUE,
+    context_window=FROM_ONE,
+    mutations=list_of(one_of("include_usage", "clamp_max_output")),
 )
 _TOOL = record(name=TEXT, python=_FUNCTION, pool=FROM_ONE)
 _QUESTIONS = with_optional(

@@ -105,8 +105,14 @@ BAD = {
     ),
     "config of a later value": (
         "arms.x.config.sandbox",
-        'kind = "docker"',
+        'network = "allowlist"',
         Reason.NOT_IN_THIS_VERSION,
+        "arms.x.config.sandbox.network",
+    ),
+    "config of another kind": (
+        "arms.x.config.sandbox",
+        'kind = "docker"',
+        Reason.INVALID_VALUE,
         "arms.x.config.sandbox.kind",
     ),
     "environment variable with a dash": ("agent", 'env = { "A-B" = "1" }', Reason.INVALID_VALUE, "agent.env.A-B"),

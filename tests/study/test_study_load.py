@@ -39,14 +39,11 @@ def test_every_key_of_the_schema_parses_and_only_what_comes_later_refuses(
     assert encode([refusal.as_record() for refusal in loaded.refusals])
     assert sorted(str(refusal.path) for refusal in loaded.refusals) == sorted(
         [
-            "agent.expect_version",
-            "agent.idle_timeout",
             "agent.pacing",
             "anchor",
             "arm_profiles",
             "arms.hinted.environment",
             "grading.retries",
-            "sandbox.kind",
             "sandbox.network",
             "sandbox.protected",
             "scoring",
@@ -58,7 +55,6 @@ def test_every_key_of_the_schema_parses_and_only_what_comes_later_refuses(
             "stages.full.roster",
             "stages.full.type",
             "stopping",
-            "tasks.pull",
             "tools.web.price",
             "tools.web.provider_side",
         ]
@@ -68,8 +64,7 @@ def test_every_key_of_the_schema_parses_and_only_what_comes_later_refuses(
 @pytest.mark.parametrize(
     ("table", "line"),
     [
-        ("tasks", 'pull = "missing"'),
-        ("sandbox", 'kind = "auto"'),
+        ("sandbox", "protected = []"),
         ("grading", 'scorer = "exact"\nretries = 0'),
         ("stages.main", 'roster = "closed"\ntype = "standard"\nmodels = []\ncapture = []\nkeep_snapshots = false'),
         ("scoring", 'judge = "none"'),
@@ -81,14 +76,14 @@ def test_a_later_key_at_its_default_is_no_problem(table: str, line: str, study: 
 
 def test_all_problems_are_said_at_once_and_none_twice(study: Callable[[str], LoadedStudy]) -> None:
     text = SMALL.replace('path = "tasks"', 'path = 3\nwher = 1\nids = ["a", "a"]').replace("packs/mentor", "packs/none")
-    text += '[sandbox]\nkind = "docker"\nmemory = "much"\n[stages.main]\narms = ["skiled"]\n[stages.main.budget]\n'
+    text += '[sandbox]\nnetwork = "allowlist"\nmemory = "much"\n[stages.main]\narms = ["skiled"]\n[stages.main.budget]\n'
     assert sorted(problems(study(text)), key=str) == sorted(
         [
             (Reason.WRONG_TYPE, "tasks.path"),
             (Reason.UNKNOWN_KEY, "tasks.wher"),
             (Reason.DUPLICATE_NAME, "tasks.ids"),
             (Reason.FILE_MISSING, "arms.skilled.skills"),
-            (Reason.NOT_IN_THIS_VERSION, "sandbox.kind"),
+            (Reason.NOT_IN_THIS_VERSION, "sandbox.network"),
             (Reason.INVALID_VALUE, "sandbox.memory"),
             (Reason.UNKNOWN_NAME, "stages.main.arms"),
             (Reason.MISSING_KEY, "stages.main.budget.allocation"),
@@ -117,10 +112,10 @@ def test_what_is_needed_is_named(study: Callable[[str], LoadedStudy]) -> None:
 
 
 def test_an_arm_does_not_repeat_what_the_study_itself_asks(study: Callable[[str], LoadedStudy]) -> None:
-    text = with_lines("sandbox", 'kind = "docker"', 'rootfs = "roots/none"')
+    text = with_lines("sandbox", 'network = "allowlist"', 'rootfs = "roots/none"')
     text += '[arms.x.config]\nsandbox = { memory = "1 GiB" }\nagent = { timeout = "1m" }\n'
     assert problems(study(text.replace("command = ", "# "))) == [
-        (Reason.NOT_IN_THIS_VERSION, "sandbox.kind"),
+        (Reason.NOT_IN_THIS_VERSION, "sandbox.network"),
         (Reason.MISSING_KEY, "agent.command"),
         (Reason.FILE_MISSING, "sandbox.rootfs"),
     ]

@@ -33,7 +33,7 @@ def test_rows_say_form_default_and_what_comes_later() -> None:
     page = study_reference()
     assert "| `solved` | a rule such as" in page and '| `"reward >= 1.0"` |' in page
     assert "| `timeout` | a duration | – |" in page
-    assert "*Later: `docker`.*" in page
+    assert "*Later: `allowlist`.*" in page
     assert "## `[stages.NAME.budget]`\n\nMoney of a stage." in page
     assert "## `[anchor]`\n\nWhere checkpoints are pushed, out of the operator's reach. *Later.*" in page
     assert "Where there is none, there is one named `main`" in page

@@ -2,6 +2,9 @@
 
     start → env-ready → agent → pre-verify → verify → post-verify → close
 
+The verifier runs in a world that the agent never acted in; or, where the study says `shared` or `live`, in the
+agent's own.
+
 Every step is on the record before the next one acts. Whatever happens on the way (a deadline, a broken sandbox, an
 abort), the attempt gets exactly one end, its worlds are gone, and what it left is digested.
 """
@@ -19,6 +22,7 @@ from proctor.core.waiting import in_thread
 from proctor.evidence.kinds import Kind
 from proctor.grading.grade import Assurance, Grade
 from proctor.rollout import verdict, worlds
+from proctor.rollout.attesting import attested
 from proctor.rollout.calls import model_of
 from proctor.rollout.derived import attempt_record
 from proctor.rollout.ends import Steps, ended_by, exception_of, to_its_end
@@ -55,6 +59,8 @@ class Attempt(Steps):
             await self.env_ready(world)
             await self.agent(world)
             before = await self.pre_verify(world)
+            if self.job.assurance is not Assurance.ISOLATED:
+                return await self.post_verify(await self.verify(world, before))
         async with self.verifier_world(before) as world:
             grade = await self.verify(world, before)
         return await self.post_verify(grade)
@@ -83,12 +89,13 @@ class Attempt(Steps):
         job, output = self.job, self.record.folder / "agent"
         self.tools.on_phase(job.label, "agent")
         output.mkdir()
-        self.record.post(Kind.AGENT_STARTED, {"instruction": job.instruction.encode()}, **job.agent_entry())
+        turn = worlds.turn(job, world, output, job.agent_timeout_sec or NO_DEADLINE_SEC, self.tools.gateway.redactor)
+        version = await attested(job.agent, turn)
+        said = job.agent_entry(version)
+        self.record.post(Kind.AGENT_STARTED, {"instruction": job.instruction.encode()}, **said)
         await worlds.put_skills(world, job.skills)
-        async with model_of(job, self.tools, self.record) as model:
-            deadline = job.agent_timeout_sec or NO_DEADLINE_SEC
-            turn = worlds.turn(job, world, output, deadline, model, self.tools.gateway.redactor)
-            ended = await job.agent.act(turn)
+        async with model_of(job, self.tools, self.record, world) as reach:
+            ended = await job.agent.act(replace(turn, model=reach.model, door=reach.door))
         self.exception = exception_of(ended)
         self.record.post(
             Kind.AGENT_ENDED,
@@ -102,11 +109,12 @@ class Attempt(Steps):
 
     async def pre_verify(self, world: Sandbox) -> Snapshot | None:
         """End what the agent left running, bring out what it wrote, and freeze the world as it stands."""
-        await world.kill_all()
+        if self.job.assurance is not Assurance.LIVE:
+            await world.kill_all()
         await worlds.fetch_logs(world, self.job, self.record.folder)
         await self.record.file_all("source")
         self._reached(Boundary.PRE_VERIFY)
-        return await world.capture() if self.job.separate is None else None
+        return await world.capture() if self.job.forks else None
 
     @contextlib.asynccontextmanager
     async def verifier_world(self, before: Snapshot | None) -> AsyncIterator[Sandbox]:
@@ -136,7 +144,7 @@ class Attempt(Steps):
         ended = await verdict.run_tests(world, job, output)
         self.record.post(
             Kind.VERIFIER_ENDED,
-            assurance=Assurance.ISOLATED.value,
+            assurance=job.assurance.value,
             ended=worlds.as_record(ended),
             duration_ns=ended.duration_ns,
         )

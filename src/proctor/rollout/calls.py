@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
+from proctor.agents.base import abilities
 from proctor.core.families import Family
-from proctor.core.models import ModelAccess
+from proctor.core.models import Door, ModelAccess
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.waiting import finish
@@ -14,6 +16,7 @@ from proctor.evidence.kinds import Kind
 from proctor.rollout.job import Try
 from proctor.rollout.record import Record
 from proctor.rollout.tools import Tools
+from proctor.sandbox.base import Sandbox
 
 # a provider's last word on this request: trying the whole attempt again would end the same way
 _FINAL = frozenset({Reason.REQUEST_REJECTED, Reason.REPLY_TOO_LARGE})
@@ -33,21 +36,39 @@ class NotPaid(Exception):
         self.refusal = refusal
 
 
+@dataclass(frozen=True)
+class Reach:
+    """How an agent reaches its trial's model: `model` outside of the sandbox, `door` inside; or not at all."""
+
+    model: ModelAccess | None = None
+    door: Door | None = None
+
+
 @contextlib.asynccontextmanager
-async def model_of(job: Try, tools: Tools, record: Record) -> AsyncIterator[ModelAccess | None]:
-    """The trial's model while the block runs, or None where it has none; all that it cost is settled afterwards.
+async def model_of(job: Try, tools: Tools, record: Record, world: Sandbox | None = None) -> AsyncIterator[Reach]:
+    """The trial's model while the block runs; all that it cost is settled afterwards.
+
+    `world` is where an agent inside reaches it from.
 
     Raises:
-        NotPaid: in place of a Refusal that ends the attempt for good.
+        NotPaid: in place of a Refusal that ends the attempt for good; and where a request of an agent inside could
+            not be paid for, whatever the agent made of that.
         RuntimeError: in place of one that the agent made up, which the record would contradict.
     """
     if job.model_design is None:
-        yield None
+        yield Reach()
         return
     lease = tools.authority.lease(job.attempt, job.block, job.model_design.name)
-    access = tools.gateway.access(job.model_design, lease, record, job.attempt)
+    if world is not None and abilities(job.agent).inside:
+        opened = await tools.gateway.open(job.model_design, lease, record, job.attempt, await world.listen())
+        reach, close = Reach(door=opened.door), opened.close
+    else:
+        access = tools.gateway.access(job.model_design, lease, record, job.attempt)
+        reach, close = Reach(model=access), access.close
     try:
-        yield access
+        yield reach
+        if reach.door is not None:
+            _paid(record)
     except Refusal as refusal:
         if refusal.reason in _OF_EXCHANGES and refusal.reason.id not in _said(record):
             raise RuntimeError(f"the agent gave up for {refusal.reason.id}, which its model never said") from refusal
@@ -55,7 +76,15 @@ async def model_of(job: Try, tools: Tools, record: Record) -> AsyncIterator[Mode
             raise NotPaid(refusal) from refusal
         raise
     finally:
-        await finish(access.close())
+        await finish(close())
+
+
+def _paid(record: Record) -> None:
+    """Raises NotPaid."""
+    for body in record.said.get(Kind.EXCHANGE_REFUSED, ()):
+        reason = Reason.by_id(body["reason"])
+        if reason is not None and reason.family is Family.BUDGET:
+            raise NotPaid(Refusal(reason, body["message"]))
 
 
 def _said(record: Record) -> set[str]:

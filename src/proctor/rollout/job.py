@@ -8,15 +8,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from proctor.agents.base import Agent, SkillPack, Solution
+from proctor.agents.base import Agent, McpServer, SkillPack, Solution, Version
 from proctor.core.models import Message, ToolBox
 from proctor.core.network import Network
 from proctor.core.outcomes import Outcome
 from proctor.core.questions import Question
 from proctor.core.reasons import Reason
-from proctor.grading.grade import Grade
+from proctor.core.refusal import Refusal
+from proctor.grading.grade import Assurance, Grade
 from proctor.grading.solved import DuplicateTests, SolvedRule
-from proctor.sandbox.base import Limits, PutItem
+from proctor.sandbox.base import ImageFacts, Limits, PutItem
 from proctor.study.design import ModelDesign
 
 # a message may quote what an agent wrote, and an entry has 65,535 bytes for everything
@@ -63,7 +64,10 @@ class Artifact:
 
 @dataclass(frozen=True)
 class WorldPlan:
-    """One sandbox to be: its root, what is done to it in order before it is ready, and how commands run in it."""
+    """One sandbox to be: its root, what is done to it in order before it is ready, and how commands run in it.
+
+    `image` is what it is made from, for a kind that has images; or why that could not be brought here.
+    """
 
     root: Path | None
     substituted: Mapping[str, Any] | None
@@ -74,6 +78,7 @@ class WorldPlan:
     limits: Limits
     network: Network
     healthcheck: Healthcheck | None = None
+    image: ImageFacts | Refusal | None = None
 
 
 @dataclass(frozen=True)
@@ -132,11 +137,11 @@ class Try:
             "replaces": self.replaces,
         }
 
-    def agent_entry(self) -> dict[str, Any]:
-        """The body of `agent.started`, but for the attempt's id and the instruction."""
+    def agent_entry(self, version: Version) -> dict[str, Any]:
+        """The body of `agent.started`, but for the attempt's id and the instruction; `version` as attested."""
         return {
             "agent": self.agent.name,
-            "version": self.agent.version().as_record(),
+            "version": version.as_record(),
             "settings": dict(self.settings),
             "skills": [{"name": pack.name, "sha256": pack.sha256} for pack in self.skills],
             "timeout_sec": self.agent_timeout_sec,
@@ -161,7 +166,15 @@ class Job(Try):
     collect: tuple[Command, ...]
     duplicate_tests: DuplicateTests
     hidden: tuple[Path, ...]
+    assurance: Assurance = Assurance.ISOLATED
+    idle_sec: float | None = None
+    mcp_servers: tuple[McpServer, ...] = ()
     keep: bool = False
+
+    @property
+    def forks(self) -> bool:
+        """Whether the verifier runs in a fork of the agent's world."""
+        return self.separate is None and self.assurance is Assurance.ISOLATED
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -65,7 +65,9 @@ class RowAttempt(Steps):
         """Let the agent answer until it is done or its deadline comes."""
         job = self.job
         self.tools.on_phase(job.label, "agent")
-        self.record.post(Kind.AGENT_STARTED, {"instruction": _asked(job.messages)}, **job.agent_entry())
+        self.record.post(
+            Kind.AGENT_STARTED, {"instruction": _asked(job.messages)}, **job.agent_entry(job.agent.version())
+        )
         began = self.tools.clock.mono_ns()
         answered = await self._answer()
         exception, took = answered.exception, self.tools.clock.mono_ns() - began
@@ -84,13 +86,13 @@ class RowAttempt(Steps):
         job = self.job
         agent = cast(RowAgent, job.agent)  # admission saw that it can answer
         deadline = job.agent_timeout_sec or NO_DEADLINE_SEC
-        async with model_of(job, self.tools, self.record) as model:
+        async with model_of(job, self.tools, self.record) as reach:
             turn = RowTurn(
                 messages=job.messages,
                 tools=job.tools,
                 deadline_sec=deadline,
                 skills=job.skills,
-                model=model,
+                model=reach.model,
                 target=target_text(job.question) if job.agent.needs_solution else None,
             )
             limit = asyncio.timeout(deadline)

@@ -9,7 +9,7 @@ from proctor.agents.oracle import RUN_SCRIPT
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.grading.files import verdict_files
-from proctor.grading.grade import Assurance, Grade, VerifierOutcome, grade
+from proctor.grading.grade import Grade, VerifierOutcome, grade
 from proctor.grading.join import per_test_record
 from proctor.grading.verdicts import read_verdicts
 from proctor.rollout.job import Job
@@ -51,7 +51,7 @@ def read(output: Path, ended: Ended, job: Job) -> tuple[Grade, Any]:
     """The grade, and the content of `tests.json`."""
     verdicts = read_verdicts(verdict_files(output))
     outcome = VerifierOutcome(ended.exit_code, ended.signal, ended.timed_out, ended.start_error)
-    graded = grade(verdicts, outcome, rule=job.rule, duplicate_tests=job.duplicate_tests, assurance=Assurance.ISOLATED)
+    graded = grade(verdicts, outcome, rule=job.rule, duplicate_tests=job.duplicate_tests, assurance=job.assurance)
     return graded, per_test_record(verdicts)
 
 

@@ -14,9 +14,8 @@ from typing import Any
 
 from pathspec import PathSpec
 
-from proctor.agents.base import SkillPack, Turn
+from proctor.agents.base import Installed, SkillPack, Turn
 from proctor.core.canonical import encode
-from proctor.core.models import ModelAccess
 from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.redact import Redactor
@@ -25,6 +24,7 @@ from proctor.core.strictjson import loads
 from proctor.core.waiting import finish, in_thread
 from proctor.evidence.kinds import Kind
 from proctor.evidence.runfolder import RunFolder
+from proctor.grading.grade import Assurance
 from proctor.rollout.job import Artifact, Command, Healthcheck, Job, WorldPlan
 from proctor.rollout.record import Record
 from proctor.rollout.tools import Tools
@@ -60,6 +60,10 @@ async def running(coming: Awaitable[Sandbox]) -> AsyncIterator[Sandbox]:
 
 
 def _spec(job: Job, plan: WorldPlan, role: str, network: Network, tools: Tools) -> SandboxSpec:
+    """Raises the Refusal for which its image could not be brought here."""
+    if isinstance(plan.image, Refusal):
+        raise plan.image
+    agent = job.agent
     return SandboxSpec(
         name=f"{job.trial[:8]}-{job.number}-{role[0]}",
         scratch=scratch(job, tools) / role[0],
@@ -68,6 +72,8 @@ def _spec(job: Job, plan: WorldPlan, role: str, network: Network, tools: Tools) 
         root=plan.root,
         hidden=job.hidden,
         env=plan.env,
+        image=None if plan.image is None else plan.image.id,
+        bundles=(agent.bundle(),) if role == "agent" and isinstance(agent, Installed) else (),
     )
 
 
@@ -216,9 +222,7 @@ async def put_skills(world: Sandbox, skills: Sequence[SkillPack]) -> None:
         await world.put([PutItem(f"/skills/{pack.name}", source=pack.path, fresh=True) for pack in skills])
 
 
-def turn(
-    job: Job, world: Sandbox, output: Path, deadline_sec: float, model: ModelAccess | None, redactor: Redactor
-) -> Turn:
+def turn(job: Job, world: Sandbox, output: Path, deadline_sec: float, redactor: Redactor) -> Turn:
     """What the agent is handed. Only an agent that is the task's own solution gets the solution."""
     return Turn(
         sandbox=world,
@@ -230,8 +234,10 @@ def turn(
         deadline_sec=deadline_sec,
         skills=job.skills,
         solution=job.solution if job.agent.needs_solution else None,
-        model=model,
         redactor=redactor,
+        idle_sec=job.idle_sec,
+        mcp_servers=job.mcp_servers,
+        leave_running=job.assurance is Assurance.LIVE,
     )
 
 

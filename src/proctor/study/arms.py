@@ -85,7 +85,15 @@ def agent_design(table: AgentTable, folders: Folders, within: Loc) -> tuple[Agen
             path = dotted((*within, "settings", key))
             found.append(Refusal(Reason.DUPLICATE_NAME, f"`{path}` stands beside a key of the same name", path=path))
         settings[key] = value
-    return AgentDesign(table.name, settings, table.timeout, files), found
+    design = AgentDesign(
+        table.name,
+        settings,
+        table.timeout,
+        files,
+        expect_version=table.expect_version,
+        idle_timeout_sec=table.idle_timeout,
+    )
+    return design, found
 
 
 def sandbox_design(table: SandboxTable, folders: Folders, within: Loc) -> tuple[SandboxDesign, list[Refusal]]:
@@ -93,7 +101,7 @@ def sandbox_design(table: SandboxTable, folders: Folders, within: Loc) -> tuple[
     found: list[Refusal] = []
     if table.rootfs is not None:
         found += folders.require_folder(table.rootfs, dotted((*within, "rootfs")))
-    for image, root in table.substitute.items():
+    for image, root in table.substitute.items() if table.kind != "docker" else ():
         found += folders.require_folder(root, dotted((*within, "substitute", image)))
     cpus = table.cpus
     return (
@@ -133,7 +141,11 @@ def _arm(name: str, arm: Arm, raw: Mapping[str, Any], folders: Folders) -> tuple
         place = (*within, "config", "sandbox")
         world, problems = _changed(SandboxTable, raw.get("sandbox", {}), arm.config.sandbox, place)
         found += problems
-        if world is not None:
+        if world is not None and world.kind != raw.get("sandbox", {}).get("kind", "auto"):
+            path = dotted((*place, "kind"))
+            what = "an arm cannot have another kind of sandbox: its worlds are compared with those of the other arms"
+            found.append(Refusal(Reason.INVALID_VALUE, what, path=path, observed=world.kind))
+        elif world is not None:
             sandbox, problems = sandbox_design(world, folders, place)
             found += problems
     model = None

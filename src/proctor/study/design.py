@@ -90,10 +90,19 @@ class FunctionDesign:
 
 
 @dataclass(frozen=True)
+class BundleDesign:
+    """The program of an agent that runs inside: its version, and the digest of its files."""
+
+    version: str
+    sha256: str
+
+
+@dataclass(frozen=True)
 class AgentDesign:
     """Who works: `settings` are what the agent's class takes; `files` is the folder that `settings.files` names.
 
-    `code` is the class, as `module:class`, of an agent that was handed over in Python and is not installed.
+    `code` is the class, as `module:class`, of an agent that was handed over in Python and is not installed; `bundle`
+    is the program of one that was installed for use inside.
     """
 
     name: str
@@ -101,6 +110,9 @@ class AgentDesign:
     timeout_sec: int | None
     files: FolderDigest | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
     code: FunctionDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+    bundle: BundleDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+    expect_version: str | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+    idle_timeout_sec: int | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
 
 
 @dataclass(frozen=True)
@@ -114,9 +126,11 @@ class ToolDesign:
 
 @dataclass(frozen=True)
 class ModelDesign:
-    """One model as it is called. `api` is chat | anthropic | gemini | practice; `rpm`, `tpm` null where unlimited.
+    """One model as it is called. `api` is chat | responses | anthropic | gemini | practice; `rpm`, `tpm` null where
+    unlimited.
 
-    `synthetic` says that no model was called: its answers, and its costs, are made up by rules.
+    `synthetic` says that no model was called: its answers, and its costs, are made up by rules. `context_window` is in
+    tokens; `mutations` are the changes that requests of agents inside may undergo.
     """
 
     name: str
@@ -132,6 +146,8 @@ class ModelDesign:
     tpm: int | None
     price: Prices
     synthetic: bool = field(default=False, metadata=_ABSENT_IF_UNUSED)
+    context_window: int | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+    mutations: tuple[str, ...] = field(default=(), metadata=_ABSENT_IF_UNUSED)
 
 
 @dataclass(frozen=True)
@@ -260,11 +276,20 @@ class QuestionsDesign:
 
 @dataclass(frozen=True)
 class GradingDesign:
-    """What counts as solved, as the rule's own text."""
+    """What counts as solved, as the rule's own text. `assurance` is shared | live, absent where it is isolated."""
 
     solved: str
     duplicate_tests: str
     verifier_timeout_sec: int | None
+    assurance: str | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+
+
+@dataclass(frozen=True)
+class ImageDesign:
+    """An image that tasks name: its id, or the digest by which it is pulled."""
+
+    name: str
+    id: str
 
 
 @dataclass(frozen=True)
@@ -292,6 +317,7 @@ class Design:
     grading: GradingDesign
     tools: tuple[ToolDesign, ...] = field(default=(), metadata=_ABSENT_IF_UNUSED)
     questions: QuestionsDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+    images: tuple[ImageDesign, ...] = field(default=(), metadata=_ABSENT_IF_UNUSED)
     budget: BudgetDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
     hypotheses: tuple[HypothesisDesign, ...] = field(default=(), metadata=_ABSENT_IF_UNUSED)
     baseline: str | None = field(default=None, metadata=_ABSENT_IF_UNUSED)

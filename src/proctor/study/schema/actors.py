@@ -54,8 +54,10 @@ class Model(Table):
         description="`openai`, `anthropic`, `google`, `practice` (a made-up model inside proctor that needs no key), "
         "or any other provider of the price table that speaks OpenAI's chat format."
     )
-    api: Literal["chat", "anthropic", "gemini"] | None = Field(
-        default=None, description="The wire format; the provider's own otherwise, `chat` for those without one."
+    api: Literal["chat", "responses", "anthropic", "gemini"] | None = Field(
+        default=None,
+        description="The wire format; the provider's own otherwise, `chat` for those without one. Agents inside of a "
+        "sandbox may call a `chat` or `responses` model by either.",
     )
     model: Text = Field(description="The provider's name of the model.")
     effort: Name | None = Field(default=None, description="Reasoning effort, in the provider's words.")
@@ -66,6 +68,16 @@ class Model(Table):
     base_url: Text | None = Field(default=None, description="Any compatible server; the provider's own otherwise.")
     api_key_env: KeyVariable | None = Field(default=None, description="The variable's name, never the key.")
     rate: Rate = Field(default=Rate(), description="Rate limits.")
+    context_window: PositiveCount | None = Field(
+        default=None,
+        description="Most tokens that can go in: the bound where a request's input is not in its body (images, stored "
+        "conversations). The price table's otherwise; without one such requests are refused.",
+    )
+    mutations: Many[Literal["include_usage", "clamp_max_output"]] = Field(
+        default=(),
+        description="What may be changed of the requests of agents inside: a chat stream asked for its usage; more "
+        "output than `max_output_tokens` cut down to it. Nothing otherwise; each change is recorded.",
+    )
     price: Price | None = Field(default=None, description="Prices, over the table.")
 
 
@@ -89,18 +101,22 @@ class AgentTable(Table):
 
     name: Annotated[Name, Later("acp", "service")] = Field(
         description="`oracle` (the task's own solution), `nop` (does nothing), `command` (a program of yours), "
-        "`toolloop` (a model with a shell, or with the tools of a question set), or an agent that an installed "
-        "package brings."
+        "`toolloop` (a model with a shell, or with the tools of a question set), `mini-swe-agent`, `claude-code`, "
+        "`codex` (`proctor agents` installs them), or an agent that an installed package brings."
     )
-    version: Text | None = Field(default=None, description="What you call the program of `command`; recorded.")
-    expect_version: Annotated[Text | None, Later()] = Field(
-        default=None, description="Refuse any other reported version."
+    version: Text | None = Field(
+        default=None,
+        description="Of an installed agent, the version to run (the newest installed otherwise); what you call the "
+        "program of `command`, recorded.",
+    )
+    expect_version: Text | None = Field(
+        default=None, description="Refuse any other version that the agent reports of itself."
     )
     timeout: Duration | None = Field(
         default=None, description="Deadline of one attempt; the task's own otherwise, the stricter where both are."
     )
-    idle_timeout: Annotated[Duration | None, Later()] = Field(
-        default=None, description="Longest time without any action."
+    idle_timeout: Duration | None = Field(
+        default=None, description="Longest time without any output or exchange, of an agent inside the sandbox."
     )
     command: Command | None = Field(
         default=None, description="The program of the agent `command`, run in the task's working directory."

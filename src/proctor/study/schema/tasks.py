@@ -11,7 +11,6 @@ from proctor.study.schema.values import (
     AnyText,
     Endpoint,
     Form,
-    Later,
     Many,
     Name,
     Pair,
@@ -55,8 +54,8 @@ class TasksTable(Table):
     ids: Many[Text] | None = Field(default=None, description="Exactly these tasks, by name.")
     where: dict[str, Scalar] = Field(default={}, description="Values that a task's metadata must have.")
     slice: Slice | None = Field(default=None, description="A part of what is left, in order of names.")
-    pull: Annotated[Literal["missing", "always", "never"], Later()] = Field(
-        default="missing", description="When images are pulled."
+    pull: Literal["missing", "always", "never"] = Field(
+        default="missing", description="When images are pulled, by their digest; for the sandbox `docker`."
     )
 
 

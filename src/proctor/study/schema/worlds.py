@@ -35,8 +35,9 @@ class Protected(Table):
 class SandboxTable(Table):
     """The world of an attempt. Where a task says something too, the stricter wins and both are recorded."""
 
-    kind: Annotated[Literal["auto", "namespace", "docker"], Later("docker")] = Field(
-        default="auto", description="`auto` takes the first kind that this machine can do."
+    kind: Literal["auto", "namespace", "docker"] = Field(
+        default="auto",
+        description="`auto` takes the namespace sandbox where it can run every selected task, else Docker.",
     )
     network: Annotated[Network, Field(strict=False), Later("allowlist")] = Field(
         default=Network.GATEWAY_ONLY, description="What the agent may reach."
@@ -51,7 +52,9 @@ class SandboxTable(Table):
         default=None, description="Folder of a root file system, the lowest layer instead of the host's `/usr`."
     )
     substitute: dict[str, Text] = Field(
-        default={}, description="Images that tasks name, and the root folders that stand in for them; recorded."
+        default={},
+        description="Images that tasks name, and the root folders (for `docker`: images) that stand in for them; "
+        "recorded.",
     )
     protected: Annotated[Many[Protected], Later()] = Field(default=(), description="Paths whose use is restricted.")
 
@@ -60,6 +63,11 @@ class Grading(Table):
     """What counts as solved, and how the verifier is run."""
 
     solved: Solved = Field(default="reward >= 1.0", description="What counts as solved.")
+    assurance: Literal["isolated", "shared", "live"] = Field(
+        default="isolated",
+        description="Where the verifier runs: in a fork of the agent's files in which nothing of it runs; in the "
+        "agent's own world, emptied of its processes; or there with what it left running, for tasks that deliver that.",
+    )
     scorer: Annotated[Literal["exact", "choice", "regex", "number", "json", "python", "judge"], Later("judge")] = Field(
         default="exact", description="How question rows are scored; a row may override it."
     )
