@@ -11,9 +11,10 @@ pytestmark = [pytest.mark.real, pytest.mark.skipif(os.geteuid() != 0, reason="ne
 
 # what touches where files lie; the rest does not know of it
 WHAT = "memory or storage or given_root or written or sixteen or joined or gone or death or (cancelling and 0.01)"
+WHAT += " or bundle or accepted or left_running"
 
 
 @pytest.mark.parametrize("uid", [NOBODY, 0], ids=["ordinary", "root"])
 def test_worlds_are_the_same_in_a_container(uid: int) -> None:
-    said = run_again(["memory", "snapshots", "death", "worlds"], uid, "-k", WHAT, container=True)
+    said = run_again(["memory", "snapshots", "death", "worlds", "inside"], uid, "-k", WHAT, container=True)
     assert "SKIPPED" not in said, said

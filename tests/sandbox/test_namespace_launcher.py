@@ -15,7 +15,7 @@ import proctor
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.namespace.channel import launch
-from proctor.sandbox.namespace.launcher import confine, holder, run, wire
+from proctor.sandbox.namespace.launcher import confine, holder, output, wire
 
 values = st.recursive(
     st.none()
@@ -95,13 +95,13 @@ def test_users_that_are_none_are_refused(wanted: str) -> None:
 
 def test_output_that_somebody_else_read_away_is_not_waited_for(tmp_path: Path) -> None:
     with (tmp_path / "out").open("wb") as file:
-        output = run.Output(file.fileno(), 3)
-        assert output.pump()  # nothing there, though a poll said so
-        os.write(output.writer, b"four")
-        assert output.pump() and (output.kept, output.dropped) == (3, 1)
-        os.close(output.writer)
-        assert not output.pump()
-        os.close(output.source)
+        stream = output.Output(file.fileno(), 3)
+        assert stream.pump()  # nothing there, though a poll said so
+        os.write(stream.writer, b"four")
+        assert stream.pump() and (stream.kept, stream.dropped) == (3, 1)
+        os.close(stream.writer)
+        assert not stream.pump()
+        os.close(stream.source)
     assert (tmp_path / "out").read_bytes() == b"fou"
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.sandbox.base import Tier
-from proctor.sandbox.namespace import layers, skeleton
+from proctor.sandbox.base import Bundle, Tier
+from proctor.sandbox.namespace import bundles, layers, skeleton
 from proctor.sandbox.namespace.command import Mount
 
 _COPY_SEC = 1800
@@ -26,6 +26,7 @@ class Plan:
     base: Path
     captured: tuple[Path, ...]
     files: layers.Files
+    bundles: tuple[Bundle, ...] = ()
 
     @property
     def tops(self) -> tuple[str, ...]:
@@ -68,8 +69,10 @@ def prepare(plan: Plan) -> None:
     """
     home = plan.home
     home.upper.mkdir()
+    bundles.make_folders(home.files, plan.bundles)
     if plan.files is layers.Files.COPIED:
         _copy(plan, plan.tops)
+        _place_bundles(plan, ())
         return
     home.work.mkdir()
     for top in plan.tops:
@@ -78,6 +81,12 @@ def prepare(plan: Plan) -> None:
         layer = next((layer for layer in reversed(plan.captured) if (layer / top).is_dir()), plan.base)
         (home.upper / top).mkdir()
         (home.upper / top).chmod((layer / top).stat().st_mode & 0o7777)
+    _place_bundles(plan, (*reversed(plan.captured), plan.base))
+
+
+def _place_bundles(plan: Plan, lowers: Sequence[Path]) -> None:
+    for bundle in plan.bundles:
+        bundles.make_point(bundle.target, plan.home.upper, plan.tops, lowers)
 
 
 def _copy(plan: Plan, tops: Sequence[str]) -> None:

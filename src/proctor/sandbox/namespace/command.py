@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from proctor.sandbox.namespace.bundles import EMPTY, FOLDER
 from proctor.sandbox.namespace.launcher.world import INFO_FD
 
 HOSTNAME = "sandbox"
@@ -33,8 +34,10 @@ class Mount:
     lowers: tuple[str, ...]
 
 
-def words(mounts: Sequence[Mount], *, base: str, share_net: bool, shm_bytes: int) -> list[str]:
-    """All options of bwrap. The world's folder lies at `base/x`."""
+def words(
+    mounts: Sequence[Mount], *, base: str, share_net: bool, shm_bytes: int, bundles: Sequence[str] = ()
+) -> list[str]:
+    """All options of bwrap. The world's folder lies at `base/x`, and in it what is seen at each of `bundles`."""
     said = ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
     if not share_net:
         said.append("--unshare-net")
@@ -48,6 +51,14 @@ def words(mounts: Sequence[Mount], *, base: str, share_net: bool, shm_bytes: int
             said += ["--overlay", upper, work, mount.at]
         else:
             said += ["--bind", upper, mount.at]
+    overlay = any(mount.lowers for mount in mounts)
+    for index, target in enumerate(bundles):
+        source = f"{base}/x/{FOLDER}/{index}"
+        if overlay:
+            # the kernel wants two layers where none is written to
+            said += ["--overlay-src", f"{base}/x/{FOLDER}/{EMPTY}", "--overlay-src", source, "--ro-overlay", target]
+        else:
+            said += ["--ro-bind", source, target]
     said += ["--dev", "/dev", "--size", str(shm_bytes), "--perms", "1777", "--tmpfs", "/dev/shm"]
     said += ["--remount-ro", "/dev", "--proc", "/proc"]
     # Our root is the host's root to sysctl files, and bwrap covers only what it finds writable itself.

@@ -74,6 +74,7 @@ def try_world(ground: Ground, found: Found, bwrap: Path, scratch: Path, deadline
                 "points": ground.seen(ground.bases.folder),
                 "home": ground.seen(home.files),
                 "layers": [],
+                "bundles": [],
                 "many_users": found.tier is Tier.PRIVILEGED,
                 "share_net": False,
                 "pids": None,

@@ -28,6 +28,7 @@ from proctor.sandbox.base import (
 )
 from proctor.sandbox.namespace import cgroups, layers, limits, marker, skeleton
 from proctor.sandbox.namespace.building import Plan, prepare
+from proctor.sandbox.namespace.bundles import checked
 from proctor.sandbox.namespace.channel import Channel, shell_command
 from proctor.sandbox.namespace.command import covered, words
 from proctor.sandbox.namespace.ground import Ground
@@ -81,7 +82,7 @@ class NamespaceKind:
 
         Raises:
             Refusal: what the machine lacks, or NETWORK_UNAVAILABLE, LIMIT_UNENFORCEABLE, ROOTFS_INVALID,
-                SANDBOX_START_FAILED, DISK_FULL.
+                BUNDLE_MISSING, PATH_UNSAFE, SANDBOX_START_FAILED, DISK_FULL.
         """
         return await self._start(spec, admitted, None)
 
@@ -147,7 +148,7 @@ class NamespaceKind:
                 f"the namespace sandbox has no network {spec.network.value!r}",
                 required=sorted(network.value for network in _NETWORKS),
             )
-        root = _checked_root(spec.root)
+        root, bundles = _checked_root(spec.root), checked(spec.bundles)
         spec.scratch.mkdir(parents=True, exist_ok=True)
         scratch = spec.scratch.resolve()
         ground = await asyncio.to_thread(self._grounds.at, scratch, found, _PROBE_SEC)
@@ -157,7 +158,7 @@ class NamespaceKind:
         chosen = limits.plan(spec.limits, found.tier, frozenset(found.places))
         group = cgroups.Group(found.places, f"s{home.path.name}") if found.places else None
         base = await in_thread(ground.bases.base, found.tier, root, spec.hidden)
-        plan = Plan(home, found.tier, root, base, snapshot.layers if snapshot else (), ground.files)
+        plan = Plan(home, found.tier, root, base, snapshot.layers if snapshot else (), ground.files, bundles)
         cover = covered(found.bwrap.parent)
         mounts = plan.mounts(cover)
         keeper: Channel | None = None
@@ -179,12 +180,19 @@ class NamespaceKind:
             request = {
                 "op": "start",
                 "bwrap": str(found.bwrap),
-                "args": words(mounts, base=cover, share_net=shared, shm_bytes=spec.tmp_bytes),
+                "args": words(
+                    mounts,
+                    base=cover,
+                    share_net=shared,
+                    shm_bytes=spec.tmp_bytes,
+                    bundles=[bundle.target for bundle in bundles],
+                ),
                 "holder": ground.seen(ground.bases.holder),
                 "base": cover,
                 "points": ground.seen(ground.bases.folder),
                 "home": ground.seen(home.files),
                 "layers": [ground.seen(path) for path in plan.bound],
+                "bundles": [str(bundle.source) for bundle in bundles],
                 "many_users": found.tier is Tier.PRIVILEGED,
                 "share_net": shared,
                 "pids": chosen.namespace_pids,
@@ -257,6 +265,8 @@ def _facts(spec: SandboxSpec, found: Found, root: Path | None, ground: Ground, c
         not_isolated.append("network: the host's own, with what listens there and its abstract sockets")
     if found.tier is Tier.PRIVILEGED:
         not_isolated.append("user ids: the same numbers inside and outside, without powers outside")
+    if spec.bundles and ground.files is Files.COPIED:
+        not_isolated.append("bundles: the mount table inside names the folders of the host that they are")
     return {
         "kind": NamespaceKind.name,
         "tier": found.tier.value,
@@ -266,6 +276,7 @@ def _facts(spec: SandboxSpec, found: Found, root: Path | None, ground: Ground, c
         "files": ground.files.value,
         "files_in_memory_bytes_at_most": ground.store.size if in_memory and ground.store else None,
         "layers": captured,
+        "bundles": [bundle.target for bundle in spec.bundles],
         "network": spec.network.value,
         "network_is": "shared with the host" if spec.network is Network.PUBLIC else "loopback only",
         "gateway": None,

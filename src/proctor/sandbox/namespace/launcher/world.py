@@ -59,8 +59,8 @@ def keep(request: dict[str, Any], peer: socket.socket) -> None:
 
     The request: `bwrap` (path), `args` (of bwrap, with `INFO_FD` among them), `holder` (path), `base` (a folder that
     may be covered), `points` (a folder with `x` and `l/<index>` in it, bound at `base`), `home` (bound at `base/x`),
-    `layers` (each bound at `base/l/<index>`), `many_users`, `share_net`, `pids` (or None), `uppers` (paths). The
-    answer: `{"pid": …}`, or `{"failed": stage, "errno": …, "text": …}`.
+    `layers` (each bound at `base/l/<index>`), `bundles` (each bound at `home/b/<index>`), `many_users`, `share_net`,
+    `pids` (or None), `uppers` (paths). The answer: `{"pid": …}`, or `{"failed": stage, "errno": …, "text": …}`.
     """
     try:
         bwrap, pid, _hold = _start(request)
@@ -184,7 +184,7 @@ def _become_bwrap(
             os._exit(1)
         stage = "layers"
         _forbid_more_namespaces()
-        _bind_layers(request["base"], request["points"], request["home"], request["layers"])
+        _bind_layers(request["base"], request["points"], request["home"], request["layers"], request["bundles"])
         stage = "bwrap"
         args = os.memfd_create("args")
         listed = [word.replace(INFO_FD, str(info)) for word in request["args"]]
@@ -207,10 +207,12 @@ def _forbid_more_namespaces() -> None:
         pass  # a read-only /proc/sys, as in containers: the system call filter forbids them as well
 
 
-def _bind_layers(base: str, points: str, home: str, layers: list[str]) -> None:
+def _bind_layers(base: str, points: str, home: str, layers: list[str], bundles: list[str]) -> None:
     linux.mount(None, "/", linux.MS_REC | linux.MS_PRIVATE)
     for index, layer in enumerate(layers):
         linux.mount(layer, f"{points}/l/{index}", linux.MS_BIND | linux.MS_REC)
+    for index, bundle in enumerate(bundles):
+        linux.mount(bundle, f"{home}/b/{index}", linux.MS_BIND | linux.MS_REC)
     linux.mount(home, f"{points}/x", linux.MS_BIND | linux.MS_REC)
     linux.mount(points, base, linux.MS_BIND | linux.MS_REC)
 
