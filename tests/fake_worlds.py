@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from journal_parts import KEY
-from proctor.admission import gather
+from proctor.admission import worlds
 from proctor.admission.admit import Admission, Verdict, admit
 from proctor.admission.facts import Request
 from proctor.admission.finish import Stop, listen_again, run_to_the_end
@@ -298,7 +298,7 @@ class Bench:
         """One invocation, to its exit status; trouble comes from worlds, the journal or the disk."""
         self.kind = FakeKind(steps or Steps())
         self.prepare(self.kind)
-        self._patch.setattr(gather, "sandbox_kind", lambda name: self.kind)
+        self._patch.setattr(worlds, "sandbox_kind", lambda name: self.kind)
         request = Request(command="resume" if resume else "run", out=out, study=None if resume else self.study)
         control = socket_path(f"test{os.getpid()}")
         admission = await admit(request, KEY, Stop(), control=str(control))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fake_worlds import FakeKind, Steps, findings
-from proctor.admission import gather
+from proctor.admission import gather, worlds
 from proctor.admission.facts import FolderFacts, Request
 from proctor.admission.guards import REGISTRY
 from proctor.admission.ready import Ready
@@ -31,7 +31,7 @@ class Place:
         self.said: list[str] = []
         monkeypatch.setenv("XDG_CONFIG_HOME", str(self.config))
         monkeypatch.delenv("PROCTOR_RUNS", raising=False)
-        monkeypatch.setattr(gather, "sandbox_kind", self._kind)
+        monkeypatch.setattr(worlds, "sandbox_kind", self._kind)
         monkeypatch.chdir(folder)
 
     def _kind(self, name: str) -> FakeKind:

@@ -32,7 +32,7 @@ from pathlib import Path
 sys.path[:0] = [{tests!r}, {src!r}]
 from fake_worlds import FakeKind, Steps
 from journal_parts import KEY
-from proctor.admission import admit, gather
+from proctor.admission import admit, worlds
 from proctor.admission.facts import Request
 from proctor.admission.finish import Stop
 from proctor.evidence.journal import Journal
@@ -40,7 +40,7 @@ from proctor.evidence.journal import Journal
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 
-gather.sandbox_kind = lambda name: FakeKind(Steps())
+worlds.sandbox_kind = lambda name: FakeKind(Steps())
 {point} = die
 asyncio.run(admit.admit(Request("run", Path({out!r}), study=Path({study!r})), KEY, Stop(), control="nowhere"))
 """
@@ -49,7 +49,7 @@ POINTS = {"admit.gather": "pending", "admit._create": "admitted", "Journal.creat
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    monkeypatch.setattr("proctor.admission.gather.sandbox_kind", lambda name: FakeKind(Steps()))
+    monkeypatch.setattr("proctor.admission.worlds.sandbox_kind", lambda name: FakeKind(Steps()))
     return Bench(write_study(tmp_path / "study"), monkeypatch)
 
 

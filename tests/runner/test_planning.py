@@ -255,7 +255,13 @@ async def pilot_run(path: Path, held: str = "0.05") -> Path:
                 Kind.EXCHANGE_ADMITTED,
                 {
                     **{"attempt": one, "exchange": exchange, "model": "luna", "route": "POST /chat/completions"},
-                    **{"request_digest": "0" * 64, "input_bound": 1, "output_bound": 1, "retries": None},
+                    **{
+                        "request_digest": "0" * 64,
+                        "input_bound": 1,
+                        "output_bound": 1,
+                        "retries": None,
+                        "mutations": [],
+                    },
                     "held": str(Usd.parse(held)),
                 },
                 blobs={"request": b"{}"},
@@ -265,6 +271,7 @@ async def pilot_run(path: Path, held: str = "0.05") -> Path:
                 {
                     **{"attempt": one, "exchange": exchange, "outcome": "settled", "http_status": 200, "error": None},
                     **{"resolved_model": None, "finish": "stop", "response": None, "usage": None, "estimated": True},
+                    "chunks": None,
                     **{"charged": str(Usd.parse(charged)), "overrun": False, "flags": [], "timing": {}},
                 },
             )

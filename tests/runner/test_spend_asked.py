@@ -80,7 +80,7 @@ class Somebody:
 
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("proctor.admission.gather.sandbox_kind", lambda name: FakeKind(Steps()))
+    monkeypatch.setattr("proctor.admission.worlds.sandbox_kind", lambda name: FakeKind(Steps()))
     monkeypatch.setattr("proctor.admission.admit.gather", costing())
     return write_study(tmp_path / "study")
 

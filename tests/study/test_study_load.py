@@ -76,7 +76,8 @@ def test_a_later_key_at_its_default_is_no_problem(table: str, line: str, study: 
 
 def test_all_problems_are_said_at_once_and_none_twice(study: Callable[[str], LoadedStudy]) -> None:
     text = SMALL.replace('path = "tasks"', 'path = 3\nwher = 1\nids = ["a", "a"]').replace("packs/mentor", "packs/none")
-    text += '[sandbox]\nnetwork = "allowlist"\nmemory = "much"\n[stages.main]\narms = ["skiled"]\n[stages.main.budget]\n'
+    text += '[sandbox]\nnetwork = "allowlist"\nmemory = "much"\n[stages.main]\narms = ["skiled"]\n'
+    text += "[stages.main.budget]\n"
     assert sorted(problems(study(text)), key=str) == sorted(
         [
             (Reason.WRONG_TYPE, "tasks.path"),

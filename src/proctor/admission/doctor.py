@@ -13,7 +13,7 @@ from typing import Any
 
 from proctor import __version__
 from proctor.admission.docker import docker_facts
-from proctor.admission.gather import sandbox_kind
+from proctor.admission.worlds import sandbox_kind
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import seal_probe

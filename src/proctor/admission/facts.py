@@ -21,7 +21,7 @@ from proctor.study.design import ModelDesign
 class Request:
     """An invocation as declared. `study` is a study file or folder; `task` is the short form without one.
 
-    `settings` and `sandbox` are further keys of `[agent]` and `[sandbox]` for the short form. `out` is the run folder.
+    `settings`, `sandbox` and `grading` are further keys of their tables for the short form. `out` is the run folder.
     `tables` are those of a study that no file holds, whose folder `study` is then. `agents` are classes handed over in
     Python, by name; what they are stands in the design.
     `priced_on` is the day (`YYYY-MM-DD`) whose prices hold: that on which the run was first asked for.
@@ -43,6 +43,7 @@ class Request:
     priced_on: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     sandbox: Mapping[str, Any] = field(default_factory=dict)
+    grading: Mapping[str, Any] = field(default_factory=dict)
     tables: Mapping[str, Any] | None = None
     agents: Mapping[str, type] = field(default_factory=dict)
 
@@ -70,6 +71,7 @@ class Request:
             "priced_on": self.priced_on,
             "settings": dict(self.settings),
             "sandbox": dict(self.sandbox),
+            "grading": dict(self.grading),
         }
 
     def _relative(self, path: Path | None) -> str | None:
@@ -99,6 +101,7 @@ class Request:
             arms=tuple(record.get("arms", ())),
             settings=dict(record.get("settings", {})),
             sandbox=dict(record.get("sandbox", {})),
+            grading=dict(record.get("grading", {})),
             keep=bool(record.get("keep")),
             priced_on=record.get("priced_on"),
         )

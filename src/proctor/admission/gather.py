@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,14 @@ from proctor.admission.notices import notices
 from proctor.admission.plans import plan_tasks
 from proctor.admission.provenance import git_facts, versions
 from proctor.admission.ready import Ready
+from proctor.admission.worlds import Weigh, choose, dressed, find_images, sandbox_record
 from proctor.agents.base import Agent, installed_agents, make_agent
 from proctor.agents.handed import HandedOver, identify
 from proctor.budget.table import table_record
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import Probe
-from proctor.sandbox.base import Availability, SandboxKind, Tier
+from proctor.sandbox.base import Availability, SandboxKind
 from proctor.study import (
     Design,
     FrozenTask,
@@ -44,12 +44,10 @@ from proctor.study.design import QUESTION, FunctionDesign
 from proctor.study.schema import TasksTable
 from proctor.tasks.discover import discover
 from proctor.tasks.harbor import read_task
-from proctor.tasks.plan import TaskPlan
 from proctor.tasks.questions import QuestionSet
 from proctor.tasks.selection import duplicates, select
 from proctor.tasks.task import Task
 
-SANDBOXES = "proctor.sandboxes"
 RUNS = "runs"
 _TASK_DIGEST = re.compile(r"tasks\[(.*)\]\.sha256")
 
@@ -94,9 +92,13 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
     tasks, rows = _tasks(loaded, stage, calling.rows, found)
     handed = _handed(loaded.file.agent.name, request, len(tasks), found)
     design = _freeze(loaded, stage, tasks, rows, calling, _code(handed, frozen), request, found)
-    kind = sandbox_kind(loaded.file.sandbox.kind)
-    available = kind.probe(probe)
-    probes["sandbox"] = _sandbox_record(available)
+    withheld = named_variables(calling.models.values())
+    world = choose(loaded.file.sandbox.kind, frozen, _weigh(loaded.folder, design, tasks, withheld), probe)
+    kind, available = world.kind, world.available
+    images, missing = find_images(world, frozen, loaded.file.tasks.pull, probe)
+    found.obstacles = [*world.obstacles, *missing]
+    probes["sandbox"] = sandbox_record(available)
+    probes["images"] = {name: image.id or image.pull for name, image in images.items()}
     facts = replace(
         facts,
         selected=len(tasks) + len(rows),
@@ -121,18 +123,16 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
         )
     ready = None
     if design is not None:
+        design = dressed(design, world, images)
         facts = replace(facts, **_changes(frozen, design))
         agents = _agents(design, loaded.folder, handed, found)
         selected = {task.name: tasks[task.name] for task in design.tasks if task.name in tasks}
-        withheld = named_variables(calling.models.values())
-        plans: dict[tuple[str, str], TaskPlan] = {}
-        if available.available:
-            plans, found.obstacles = plan_tasks(design, selected, loaded.folder, available, withheld)
         ready = Ready(
             design=design,
             base=loaded.folder.resolve(),
             tasks=selected,
-            plans=plans,
+            plans=world.plans,
+            images=images,
             agents=agents,
             hidden=_hidden(request, loaded),
             rows=calling.rows,
@@ -141,7 +141,7 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
             keep=request.keep,
             handed=handed,
         )
-        if len(plans) == len(selected) * len(design.arms):
+        if len(world.plans) == len(selected) * len(design.arms):
             probes["tasks"] = ready.tasks_record()
             probes["notices"] = notices(ready, available)
     facts = replace(
@@ -154,12 +154,12 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
     return Gathered(facts, probes, design, ready, kind)
 
 
-def sandbox_kind(name: str) -> SandboxKind:
-    """The kind of that name; `auto` takes the namespace sandbox. The study's schema knows the names."""
-    wanted = "namespace" if name == "auto" else name
-    (point,) = entry_points(group=SANDBOXES, name=wanted)
-    kind: SandboxKind = point.load()()
-    return kind
+def _weigh(base: Path, design: Design | None, tasks: Mapping[str, Task], withheld: frozenset[str]) -> Weigh:
+    """How the selected tasks would run in a kind of sandbox."""
+    if design is None:
+        return lambda available: ({}, [])
+    selected = {task.name: tasks[task.name] for task in design.tasks if task.name in tasks}
+    return lambda available: plan_tasks(design, selected, base, available, withheld)
 
 
 def _load(request: Request, found: _Found) -> LoadedStudy | None:
@@ -167,7 +167,9 @@ def _load(request: Request, found: _Found) -> LoadedStudy | None:
         if request.study is not None:
             loaded = read_study(request.study, request.tables)
         elif request.task is not None:
-            loaded = single_task_study(request.task, request.agent or "oracle", request.settings, request.sandbox)
+            loaded = single_task_study(
+                request.task, request.agent or "oracle", request.settings, request.sandbox, request.grading
+            )
         else:
             raise Refusal(Reason.STUDY_NOT_FOUND, "the run does not say which study it is of")
     except Refusal as refusal:
@@ -329,17 +331,3 @@ def _components(available: Availability) -> tuple[Component, ...]:
 def _model_record(model: ModelDesign) -> dict[str, Any]:
     """A model as it was resolved; the rest stands in the design."""
     return {"provider": model.provider, "model": model.model, "api": model.api, "base_url": model.base_url}
-
-
-def _sandbox_record(available: Availability) -> dict[str, Any]:
-    capabilities = available.capabilities
-    return {
-        "kind": available.kind,
-        "available": available.available,
-        "tier": available.tier.value,
-        "networks": sorted(network.value for network in capabilities.networks),
-        "limits": sorted(capabilities.limits),
-        "many_users": available.tier is Tier.PRIVILEGED,
-        "notes": list(available.notes),
-        "facts": dict(available.facts),
-    }

@@ -9,6 +9,7 @@ from typing import Any
 
 from proctor.agents.base import Agent
 from proctor.agents.handed import HandedOver
+from proctor.sandbox.base import Image
 from proctor.study.design import Design
 from proctor.tasks.environment_plan import EnvironmentPlan
 from proctor.tasks.plan import TaskPlan
@@ -21,8 +22,9 @@ class Ready:
     """A design, its tasks by name, their plans by (task, arm), its agents by arm, its question rows.
 
     `functions` has the SHA-256 of each scorer function's file, by name; `base` is the study's folder; `hidden` are
-    host paths that no sandbox may show; `keep` leaves worlds standing; `keys` holds what the variables of the models'
-    keys hold, and is recorded nowhere. `handed` is the agent's class where it was handed over in Python.
+    host paths that no sandbox may show; `images` are those that tasks name, as found; `keep` leaves worlds standing;
+    `keys` holds what the variables of the models' keys hold, and is recorded nowhere. `handed` is the agent's class
+    where it was handed over in Python.
     """
 
     design: Design
@@ -31,6 +33,7 @@ class Ready:
     plans: Mapping[tuple[str, str], TaskPlan]
     agents: Mapping[str, Agent]
     hidden: tuple[Path, ...]
+    images: Mapping[str, Image] = field(default_factory=dict)
     rows: QuestionSet | None = None
     functions: Mapping[str, str] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)

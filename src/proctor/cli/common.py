@@ -18,6 +18,9 @@ from proctor.report.text import field, plain, safe, typable
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 # a list of hosts cannot be given on a command line
 networks = click.Choice([network.value for network in Network if network is not Network.ALLOWLIST])
+sandbox_option = click.option(
+    "--sandbox", type=click.Choice(["auto", "namespace", "docker"]), help="Of a task: its kind of sandbox."
+)
 run_argument = click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from proctor.cli.asking import asker, yes_option
-from proctor.cli.common import json_option, networks, print_json, print_refusals, say
+from proctor.cli.common import json_option, networks, print_json, print_refusals, sandbox_option, say
 from proctor.cli.completing import TEXT, agents, arms_option, limit_option, models_option, waive_option
 from proctor.cli.streams import OutputFault, let_go
 
@@ -32,9 +32,14 @@ if TYPE_CHECKING:
     type=networks,
     help="With --task: what it may reach at most (default: gateway-only).",
 )
+@sandbox_option
 @click.option("--rootfs", type=click.Path(path_type=Path), help="With --task: a root folder instead of the host's.")
 @click.option(
-    "--substitute", type=TEXT, multiple=True, metavar="IMAGE=ROOT", help="With --task: a root that stands in for IMAGE."
+    "--substitute",
+    type=TEXT,
+    multiple=True,
+    metavar="IMAGE=ROOT",
+    help="With --task: a root (for docker: an image) that stands in for IMAGE.",
 )
 @click.option("--stage", type=TEXT, help="Run this stage only.")
 @click.option("--out", type=click.Path(path_type=Path), help="The run folder (default: runs/<study>/<stage>).")
@@ -53,9 +58,11 @@ def run(study: Path | None, task: Path | None, as_json: bool, quiet: bool, yes: 
     if (study is None) == (task is None):
         what = "not both" if study is not None else "and neither is named"
         raise click.UsageError(f"a run is of a study, or of one task with --task, {what}")
-    of_task = ("agent", "program", "files", "network", "rootfs", "substitute")
+    of_task = ("agent", "program", "files", "network", "sandbox", "rootfs", "substitute")
     if study is not None and any(options[name] for name in of_task):
-        raise click.UsageError("--agent, --command, --files, --network, --rootfs and --substitute go with --task")
+        raise click.UsageError(
+            "--agent, --command, --files, --network, --sandbox, --rootfs and --substitute go with --task"
+        )
     from proctor.runner.launch import Launch, launch
 
     how = Launch(command="run", study=study, task=task, **options)

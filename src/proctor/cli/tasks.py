@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from proctor.cli.common import json_option, networks, print_json, print_refusals, say
+from proctor.cli.common import json_option, networks, print_json, print_refusals, sandbox_option, say
 
 if TYPE_CHECKING:
     from proctor.runner.selfcheck import TaskVerdict
@@ -29,22 +29,17 @@ def tasks() -> None:
     type=networks,
     help="What the task may reach at most (default: gateway-only).",
 )
+@sandbox_option
 @click.option("--out", type=click.Path(path_type=Path), help="Where the runs go (default: runs/checks).")
 @json_option
-def check(
-    paths: tuple[Path, ...],
-    rootfs: Path | None,
-    substitute: tuple[str, ...],
-    network: str | None,
-    out: Path | None,
-    as_json: bool,
-) -> int:
+def check(paths: tuple[Path, ...], out: Path | None, as_json: bool, **options: Any) -> int:
     """One verdict a path: what it is, what it needs, whether its own solution passes and doing nothing fails."""
     from proctor.core.exits import Exit
+    from proctor.runner.launch import Launch
     from proctor.runner.selfcheck import check_tasks
 
     status, records = Exit.DONE, []
-    for verdict in check_tasks(paths, rootfs=rootfs, substitute=substitute, network=network, out=out, say=say):
+    for verdict in check_tasks(paths, Launch("tasks check", **options), out=out, say=say):
         records.append(verdict.as_record())
         if not as_json:
             _print(verdict)
@@ -105,6 +100,8 @@ def _print(verdict: TaskVerdict) -> None:
     colour = {"ok": "green", "refused": "red"}.get(verdict.word)
     click.secho(f"{verdict.word:12}", fg=colour, nl=False)
     click.echo(safe(str(verdict.path)) + (f"  ({verdict.format})" if verdict.format else ""))
+    if verdict.assurance is not None and verdict.assurance != "isolated":
+        click.echo(f'  needs: [grading] assurance = "{verdict.assurance}"')
     if verdict.grades:
         names = {"oracle": "own solution", "nop": "doing nothing"}
         click.echo("  " + " · ".join(f"{names[agent]}: {grade}" for agent, grade in verdict.grades.items()))

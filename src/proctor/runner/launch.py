@@ -40,6 +40,8 @@ class Launch:
     program: str | None = None
     files: Path | None = None
     network: str | None = None
+    sandbox: str | None = None
+    assurance: str | None = None
     rootfs: Path | None = None
     substitute: tuple[str, ...] = ()
     stage: str | None = None
@@ -133,12 +135,15 @@ def _request(how: Launch, stage: str | None, out: Path) -> Request:
     settings: dict[str, Any] = {"command": how.program} if how.program is not None else {}
     if how.files is not None:
         settings["files"] = str(how.files.absolute())
-    sandbox: dict[str, Any] = {} if how.network is None else {"network": how.network}
+    said = {"network": how.network, "kind": how.sandbox}
+    sandbox: dict[str, Any] = {key: value for key, value in said.items() if value is not None}
     if how.rootfs is not None:
         sandbox["rootfs"] = str(how.rootfs.absolute())
     if how.substitute:
         pairs = [pair.partition("=") for pair in how.substitute]
-        sandbox["substitute"] = {image: str(Path(root).absolute()) for image, _, root in pairs}
+        # of a Docker sandbox they are images, and no folders
+        folders = how.sandbox != "docker"
+        sandbox["substitute"] = {image: str(Path(root).absolute()) if folders else root for image, _, root in pairs}
     return Request(
         command=how.command,
         out=out,
@@ -155,6 +160,7 @@ def _request(how: Launch, stage: str | None, out: Path) -> Request:
         prepare_only=how.prepare_only,
         settings=settings,
         sandbox=sandbox,
+        grading={} if how.assurance is None else {"assurance": how.assurance},
         tables=how.tables,
         agents=how.agents,
     )

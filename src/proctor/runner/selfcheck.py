@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,8 @@ class TaskVerdict:
     """What a path is, and whether it is a task that can be trusted.
 
     `grades` are of the runs that took place, by agent; `stopped` is the exit status of a run that did not end by
-    itself. `remarks` are what the runs gave notice of, and how an agent ended other than by itself.
+    itself. `remarks` are what the runs gave notice of, and how an agent ended other than by itself. `assurance` is the
+    one at which the runs took place: `live` where its solution passes so and not in a fork of its files.
     """
 
     path: Path
@@ -44,6 +45,7 @@ class TaskVerdict:
     runs: tuple[Path, ...] = ()
     stopped: Exit | None = None
     remarks: tuple[str, ...] = ()
+    assurance: str | None = None
 
     @property
     def word(self) -> str:
@@ -70,85 +72,69 @@ class TaskVerdict:
             "refusals": [refusal.as_record() for refusal in self.refusals],
             "grades": dict(self.grades),
             "remarks": list(self.remarks),
+            "assurance": self.assurance,
             "runs": [str(run) for run in self.runs],
         }
 
 
 def check_tasks(
-    paths: Sequence[Path],
-    *,
-    rootfs: Path | None,
-    substitute: tuple[str, ...],
-    network: str | None,
-    out: Path | None,
-    say: Callable[[str], None],
+    paths: Sequence[Path], how: Launch, *, out: Path | None, say: Callable[[str], None]
 ) -> Iterator[TaskVerdict]:
-    """One verdict for each thing found at the paths; stops after one that was interrupted."""
+    """One verdict for each thing found at the paths; stops after one that was interrupted.
+
+    `how` says what the runs have in common.
+    """
     base = out or runs_folder(Path.cwd()) / "checks"
     for candidate in discover(paths):
-        verdict = _check(candidate, base, rootfs, substitute, network, say)
+        verdict = _check(candidate, base, how, say)
         yield verdict
         if verdict.stopped is not None:
             return
 
 
-def _check(
-    candidate: Candidate,
-    base: Path,
-    rootfs: Path | None,
-    substitute: tuple[str, ...],
-    network: str | None,
-    say: Callable[[str], None],
-) -> TaskVerdict:
+def _check(candidate: Candidate, base: Path, how: Launch, say: Callable[[str], None]) -> TaskVerdict:
+    plain = TaskVerdict(candidate.path, candidate.found, candidate.format)
     if candidate.refusal is not None or candidate.found is not Found.TASK:
-        refusals = () if candidate.refusal is None else (candidate.refusal,)
-        return TaskVerdict(candidate.path, candidate.found, candidate.format, refusals=refusals)
+        return replace(plain, refusals=() if candidate.refusal is None else (candidate.refusal,))
     try:
         task = read_task(candidate.path)
     except Refusal as refusal:
-        return TaskVerdict(candidate.path, candidate.found, candidate.format, refusals=(refusal,))
+        return replace(plain, refusals=(refusal,))
     folder = free_folder(base / candidate.path.resolve().name)
-    refusals_found: list[Refusal] = []
+    # what is checked is the content by its digest, committed or not: that is on the record as a waiver
+    own = replace(how, task=candidate.path, waive=("git_dirty",))
+    first = _at(replace(plain, task=task, assurance="isolated"), own, folder, say)
+    if first.stopped is not None or first.grades.get("oracle") not in ("fail", "ungraded"):
+        return first
+    # what the solution made may live in processes only, which no fork of its files has
+    second = _at(replace(plain, task=task, assurance="live"), replace(own, assurance="live"), folder / "live", say)
+    both = (*first.runs, *second.runs)
+    return replace(second, runs=both) if second.word != "refused" else replace(first, runs=both)
+
+
+def _at(verdict: TaskVerdict, how: Launch, folder: Path, say: Callable[[str], None]) -> TaskVerdict:
+    """The verdict at one assurance: the runs of both agents, and what they came to."""
+    refusals: list[Refusal] = []
     grades: dict[str, str] = {}
     runs: list[Path] = []
     remarks: list[str] = []
     for agent in _WANTED:
-        # what is checked is the content by its digest, committed or not: that is on the record as a waiver
-        how = Launch(
-            command="tasks check",
-            task=candidate.path,
-            agent=agent,
-            rootfs=rootfs,
-            substitute=substitute,
-            network=network,
-            out=folder / agent,
-            waive=("git_dirty",),
-        )
-        (finished,) = launch(how, quiet=True, say=say)
+        (finished,) = launch(replace(how, agent=agent, out=folder / agent), quiet=True, say=say)
         runs.append(finished.run)
         remarks += [notice for notice in finished.notices if notice not in remarks]
         if finished.refusals:
-            known = {(refusal.reason, refusal.message) for refusal in refusals_found}
-            refusals_found += [each for each in finished.refusals if (each.reason, each.message) not in known]
+            known = {(refusal.reason, refusal.message) for refusal in refusals}
+            refusals += [each for each in finished.refusals if (each.reason, each.message) not in known]
             continue
         if finished.exit not in (Exit.DONE, Exit.DOES_NOT_HOLD):
-            return TaskVerdict(candidate.path, candidate.found, candidate.format, task, stopped=finished.exit)
+            return replace(verdict, stopped=finished.exit)
         (row,) = read_run(RunFolder(finished.run), validate=False).rows
         grades[agent] = row.grade
         if row.tries.exception is not None:
             remarks.append(f"{_WHO[agent]} ended by {row.tries.exception}")
         if row.grade != _WANTED[agent]:
-            refusals_found.append(_wrong(agent, row, finished.run))
-    return TaskVerdict(
-        candidate.path,
-        candidate.found,
-        candidate.format,
-        task,
-        tuple(refusals_found),
-        grades,
-        tuple(runs),
-        remarks=tuple(remarks),
-    )
+            refusals.append(_wrong(agent, row, finished.run))
+    return replace(verdict, refusals=tuple(refusals), grades=grades, runs=tuple(runs), remarks=tuple(remarks))
 
 
 def _wrong(agent: str, row: Row, run: Path) -> Refusal:

@@ -12,12 +12,13 @@ import tempfile
 from pathlib import Path
 
 from proctor.admission.admit import token_for
-from proctor.admission.gather import sandbox_kind
+from proctor.admission.worlds import kind_of
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence.runfolder import RunFolder
 from proctor.rollout.worlds import kept, scratch_of
 from proctor.sandbox.base import SandboxKind, SandboxSpec
+from proctor.study.design import read_design
 
 
 def open_shell(run: RunFolder, trial: str, attempts: int) -> int:
@@ -26,7 +27,7 @@ def open_shell(run: RunFolder, trial: str, attempts: int) -> int:
     Raises:
         Refusal: WORLD_GONE where no world of that trial runs or was kept, or what forking refuses.
     """
-    kind = sandbox_kind("auto")
+    kind = kind_of(read_design(run.design_path))
     for number in reversed(range(attempts)):
         scratch = scratch_of(run, trial, number)
         live = kind.enter(scratch)

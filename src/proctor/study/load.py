@@ -83,7 +83,11 @@ def read_study(path: Path, tables: Mapping[str, Any] | None) -> LoadedStudy:
 
 
 def single_task_study(
-    task: Path, agent: str, settings: Mapping[str, Any] | None = None, sandbox: Mapping[str, Any] | None = None
+    task: Path,
+    agent: str,
+    settings: Mapping[str, Any] | None = None,
+    sandbox: Mapping[str, Any] | None = None,
+    grading: Mapping[str, Any] | None = None,
 ) -> LoadedStudy:
     """The study of one task that no file describes: one stage, one arm, every default.
 
@@ -92,6 +96,7 @@ def single_task_study(
         agent: the agent's name.
         settings: further keys of `[agent]`, as a study file would write them.
         sandbox: keys of `[sandbox]`, likewise.
+        grading: keys of `[grading]`, likewise.
     """
     where = task.resolve()
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", where.name, flags=re.ASCII).strip("-.")[:64]
@@ -102,6 +107,8 @@ def single_task_study(
     }
     if sandbox:
         tables["sandbox"] = dict(sandbox)
+    if grading:
+        tables["grading"] = dict(grading)
     return check_tables(tables, where.parent, None, hashlib.sha256(encode(tables)).hexdigest())
 
 

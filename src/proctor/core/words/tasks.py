@@ -31,12 +31,12 @@ TASK_CHECK_UNGRADED = Words(
 TASK_NEEDS_DOCKER = Words(
     Family.TASK,
     "The task's environment needs an image build that the namespace sandbox cannot do.",
-    "Use a sandbox that builds images, or name a prepared root for its base in [sandbox.substitute].",
+    "Use the sandbox `docker`, or name a prepared root for its base in [sandbox.substitute].",
 )
 TASK_NEEDS_COMPOSE = Words(
     Family.TASK,
     "The task's compose file asks for more than its main service.",
-    "Use a sandbox with compose support.",
+    "Run its services in one container, or leave the task out: no sandbox of this version has several.",
 )
 TASK_NEEDS_GPU = Words(Family.TASK, "The task asks for GPUs.", "Run it where a sandbox has them.")
 TASK_OS_UNSUPPORTED = Words(Family.TASK, "The task asks for another operating system than Linux.", "Run it elsewhere.")
@@ -48,12 +48,12 @@ TASK_ENV_MISSING = Words(
 TASK_NEEDS_PACKAGES = Words(
     Family.TASK,
     "The root that stands in for the task's image lacks packages that the image installs.",
-    "Install them into the substitute root, or use a sandbox that builds images.",
+    "Install them into the substitute root, or use the sandbox `docker`.",
 )
 TASK_NEEDS_ROOT = Words(
     Family.TASK,
     "The task needs several users or root powers inside, which an ordinary user's sandbox cannot give.",
-    "Run as root.",
+    "Run as root, or use the sandbox `docker`.",
 )
 TASK_UNSAFE = Words(
     Family.TASK, "A task's files point outside of its folder, or are special files.", "Replace them by plain files."
