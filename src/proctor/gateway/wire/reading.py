@@ -99,7 +99,7 @@ class BodyReader:
             self._done = True
             return
         try:
-            value = _value(event.data)
+            value = json_value(event.data)
         except Refusal:
             self._assembly.notes.add(unread)
             return
@@ -119,7 +119,7 @@ class BodyReader:
         body = b"".join(self._head)
         self._head.clear()
         try:
-            value = _value(body)
+            value = json_value(body)
         except Refusal:
             self._assembly.notes.add(Flag.UNREADABLE)
             return
@@ -133,7 +133,8 @@ class BodyReader:
             self._assembly.notes.add(Flag.TRUNCATED)
 
 
-def _value(data: bytes) -> Any:
+def json_value(data: bytes) -> Any:
+    """The JSON value of a body, bounded in bytes, depth and number of values. Raises Refusal `json_invalid`."""
     if sum(map(data.count, (b"{", b"[", b","))) > MAX_VALUES:
         raise Refusal(Reason.JSON_INVALID, "JSON has too many values", required={"values": MAX_VALUES})
     return strictjson.loads(data, max_bytes=MAX_REPLY_BYTES)
