@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from namespace_bench import Bench, admitted, bench, kind, make_root
 
-from proctor.sandbox.base import PutItem, Tier
+from proctor.sandbox.base import Bundle, PutItem, Tier
 from proctor.sandbox.namespace import grounds
 from proctor.sandbox.namespace.kind import NamespaceKind
 
@@ -54,8 +54,15 @@ async def test_where_overlays_do_not_stack_worlds_are_the_same_and_say_so(
     bench.kind = NamespaceKind()
     if files == "copied":
         monkeypatch.setattr(grounds, "Store", _no_attributes)
-    world = await bench.start(root=small_root, hidden=(small_root / "secret",))
+    (bench.folder / "bundle").mkdir()
+    (bench.folder / "bundle/f").write_text("of the host")
+    bundle = Bundle(bench.folder / "bundle", "/a/b")
+    world = await bench.start(root=small_root, hidden=(small_root / "secret",), bundles=(bundle,))
     assert world.facts["files"] == files
+    told = any("bundles" in said for said in world.facts["not_isolated"])
+    _, said = await bench.run(world, "cat /a/b/f; echo x > /a/b/f; cat /proc/self/mountinfo")
+    assert said.startswith("of the host") and (str(bundle.source) in said) == told == (files == "copied")
+    assert (bundle.source / "f").read_text() == "of the host"
     await world.put([PutItem("/data/f", content=b"put")])
     _, said = await bench.run(world, "cat /data/f; echo; ls /secret; echo new > /etc/new; rm /usr/bin/ls")
     assert said.startswith("put\n") and "hidden" not in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import struct
 from typing import Any
@@ -45,6 +46,7 @@ GET = {"op": "get", "paths": ["/logs", "/a/b"], "cap_files": 10}
         ({"op": "mounted"}, {"pid": 7, "errno": 0, "text": ""}),
         ({"op": "signal"}, {"count": None}),
         ({"op": "put"}, {"done": True}),
+        ({"op": "listen"}, {"port": 47600}),
         (GET, {"fetched": [["/logs", 0, "not there"], ["/a/b/c", 7, None], ["/a/b/\udcff", 0, "name is no UTF-8"]]}),
     ],
 )
@@ -98,6 +100,8 @@ BAD_ENDS: list[dict[str, Any]] = [
         ({"op": "start"}, {"pid": "7"}),
         ({"op": "signal"}, {"count": -1}),
         ({"op": "put"}, {"done": 1}),
+        *(({"op": "listen"}, {"port": port}) for port in (0, 65_536, "80", None)),
+        ({"op": "listen"}, {}),
         ({"op": "put"}, {"done": True, "data": b""}),
         (GET, {"fetched": {}}),
         (GET, {"fetched": [["/logs", 0]]}),
@@ -123,9 +127,11 @@ anything = st.recursive(
 
 
 @given(
-    st.sampled_from([{"op": "exec"}, {"op": "start"}, {"op": "probe"}, {"op": "signal"}, {"op": "put"}, GET]),
+    st.sampled_from(
+        [{"op": "exec"}, {"op": "start"}, {"op": "probe"}, {"op": "signal"}, {"op": "put"}, {"op": "listen"}, GET]
+    ),
     st.dictionaries(
-        st.sampled_from([*ENDED, *REFUSED, "pid", "failed", "stage", "count", "fetched", "done"]), anything
+        st.sampled_from([*ENDED, *REFUSED, "pid", "failed", "stage", "count", "fetched", "done", "port"]), anything
     ),
 )
 def test_any_answer_is_taken_or_refused(request_: dict[str, Any], answer: dict[str, Any]) -> None:
@@ -182,5 +188,43 @@ async def test_a_forged_frame_is_a_lost_sandbox(forged: bytes, waits: bool) -> N
         else:
             await asyncio.to_thread(channel.call_now, {"op": "exec"}, 20)
     assert refused.value.reason is Reason.SANDBOX_LOST
+    await playing
+    await channel.close()
+
+
+def pipe_end() -> int:
+    ends = os.pipe()
+    os.close(ends[1])
+    return ends[0]
+
+
+@pytest.mark.parametrize("sent", ["nothing", "a byte alone", "a pipe", "a socket"])
+async def test_what_is_no_socket_is_a_lost_sandbox(sent: str) -> None:
+    ours, theirs = socket.socketpair()
+    channel = Channel(ours)
+
+    def play() -> None:
+        with theirs:
+            _, fds, _, _ = socket.recv_fds(theirs, 1, 1)
+            with socket.socket(fileno=fds[0]) as peer, socket.socket() as other:
+                wire.receive(peer)
+                wire.send(peer, {"port": 47600})
+                if sent == "a byte alone":
+                    peer.sendall(b"s")
+                elif sent != "nothing":
+                    fd = pipe_end() if sent == "a pipe" else os.dup(other.fileno())
+                    wire.attach(peer, fd)
+                    os.close(fd)
+
+    playing = asyncio.ensure_future(asyncio.to_thread(play))
+    asking = channel.call_for_socket({"op": "listen"}, 20)
+    if sent == "a socket":
+        answer, sock = await asking
+        assert answer == {"port": 47600} and sock is not None
+        sock.close()
+    else:
+        with pytest.raises(Refusal) as refused:
+            await asking
+        assert refused.value.reason is Reason.SANDBOX_LOST
     await playing
     await channel.close()

@@ -273,10 +273,11 @@ async def _attached(sock: socket.socket) -> socket.socket:
         fds = wire.taken(sock) or []
     except ConnectionError as fault:
         raise _lost("it ended without a socket") from fault
-    sockets = [socket.socket(fileno=fd) for fd in fds]
-    if len(sockets) != 1:
-        raise _lost("it ended without a socket")
-    return sockets[0]
+    try:
+        (found,) = [socket.socket(fileno=fd) for fd in fds]
+    except (OSError, ValueError) as fault:
+        raise _lost("what it sent is not one socket") from fault
+    return found
 
 
 async def _exactly(sock: socket.socket, size: int) -> bytes:
