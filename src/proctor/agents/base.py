@@ -46,11 +46,12 @@ class SkillPack:
 
 @dataclass(frozen=True)
 class Solution:
-    """The task's own solution: only the oracle is ever handed one."""
+    """The task's own solution, which is put at `target` inside: only the oracle is ever handed one."""
 
     folder: Path
     script: str
     env: Mapping[str, str] = field(default_factory=dict)
+    target: str = "/solution"
 
 
 @dataclass(frozen=True)

@@ -31,13 +31,14 @@ class Oracle:
         return Version(__version__)
 
     async def act(self, turn: Turn) -> Ended:
-        """Bring the solution to `/solution` and run it in the working directory, as the agent's user."""
+        """Bring the solution in and run it in the working directory, as the agent's user."""
         if turn.solution is None:
             raise Refusal(Reason.TASK_NO_SOLUTION, "the oracle was given no solution")
-        await turn.sandbox.put([PutItem("/solution", source=turn.solution.folder, fresh=True)])
+        target = turn.solution.target
+        await turn.sandbox.put([PutItem(target, source=turn.solution.folder, fresh=True)])
         return await turn.sandbox.exec(
             Exec(
-                ("sh", "-c", RUN_SCRIPT, "sh", f"/solution/{turn.solution.script}"),
+                ("sh", "-c", RUN_SCRIPT, "sh", f"{target}/{turn.solution.script}"),
                 stdout=turn.output / "oracle.txt",
                 cwd=turn.workdir,
                 env={**turn.env, "DEBIAN_FRONTEND": "noninteractive", **turn.solution.env},
