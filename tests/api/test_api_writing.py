@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from proctor.api import Refused, write_questions, write_task
 from proctor.core.questions import Scorer
-from proctor.tasks.harbor import read_task
 from proctor.tasks.questions import read_questions
+from proctor.tasks.reading import read_task
 
 TASK: dict[str, Any] = {"instruction": "Do it.\n", "tests": "echo 1 > /logs/verifier/reward.txt\n"}
 

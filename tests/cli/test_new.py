@@ -10,7 +10,7 @@ import pytest
 
 from proctor.study import load_study
 from proctor.tasks.discover import discover
-from proctor.tasks.harbor import read_task
+from proctor.tasks.reading import read_task
 
 
 def test_what_it_writes_is_a_study_without_a_fault(proctor, tmp_path: Path) -> None:

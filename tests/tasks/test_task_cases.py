@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,8 +12,8 @@ from planning import environment_plan, obstacles
 from proctor.core.reasons import Reason
 from proctor.tasks.context import CopyIn
 from proctor.tasks.discover import Found, discover
-from proctor.tasks.harbor import read_task
 from proctor.tasks.offer import Offer
+from proctor.tasks.reading import read_task
 from proctor.tasks.recipe import Folder
 from proctor.tasks.roots import RootFacts
 
@@ -38,11 +39,75 @@ def test_each_folder_on_a_plain_host(cases: Path, offer: Offers, name: str, expe
 
 def test_every_folder_is_found_and_named(cases: Path) -> None:
     found = discover(sorted((cases / "tasks").iterdir()))
-    assert {item.path.name for item in found if item.found is Found.TASK} == JUDGED.keys()
+    formats = {item.path.name: item.format for item in found if item.found is Found.TASK}
+    assert {name for name, format_ in formats.items() if format_ == "harbor"} == JUDGED.keys()
+    assert {name for name, format_ in formats.items() if format_ == "benchflow"} == DOCUMENTS.keys()
     later = [item.format for item in found if item.found is Found.LATER_FORMAT]
-    assert (later.count("BenchFlow task.md"), later.count("Terminal-Bench task.yaml")) == (4, 4)
+    assert later == ["Terminal-Bench task.yaml"] * 4
     assert [item.path.name for item in found if item.found is Found.PASSED_OVER] == ["README.md"]
     assert [item for item in found if item.found is Found.NOTHING] == []
+
+
+# without tests and solution: they show what a task says, and are no packages that can run
+DOCUMENTS: dict[str, list[Reason]] = {
+    "clean-body-roles-scenes": [Reason.TASK_NOT_GRADABLE],
+    "multi-scene": [Reason.TASK_NOT_GRADABLE, Reason.NOT_IN_THIS_VERSION],
+    "nudgebench-team": [Reason.TASK_NOT_GRADABLE, Reason.NOT_IN_THIS_VERSION],
+    "harbor-parity": [
+        Reason.TASK_NEEDS_GPU,
+        Reason.TASK_NEEDS_DOCKER,
+        Reason.TASK_NEEDS_DOCKER,
+        Reason.NOT_IN_THIS_VERSION,
+        Reason.NOT_IN_THIS_VERSION,
+    ],
+}
+
+
+@pytest.mark.parametrize(("name", "expected"), DOCUMENTS.items(), ids=DOCUMENTS.keys())
+def test_each_document_for_an_agent_that_takes_a_prompt(
+    cases: Path, offer: Offers, name: str, expected: list[Reason]
+) -> None:
+    task = read_task(cases / "tasks/data-only/task-md" / name)
+    found = obstacles(task, offer(agent="command", many_users=True))
+    assert [refusal.reason for refusal in found] == expected
+    assert (task.format, task.unknown_keys) == ("benchflow", ())
+    assert "## " not in task.instruction and task.instruction.strip()
+
+
+def test_prompts_beside_a_document_without_roles_are_no_one_s(cases: Path) -> None:
+    task = read_task(cases / "tasks/data-only/task-md/clean-body-roles-scenes")
+    assert task.instruction.startswith("Investigate why") and task.later_prompts == ()
+    (note,) = task.notes
+    assert "prompts/role.reviewer.md" in note and "no agent is given" in note
+
+
+def test_everything_that_the_two_formats_share_is_read(cases: Path, offer: Offers) -> None:
+    task = read_task(cases / "tasks/data-only/task-md/harbor-parity")
+    own = task.verifier_environment
+    assert own is not None
+    assert (task.environment.image, own.image) == ("ghcr.io/example/task:latest", "ghcr.io/example/grader:latest")
+    assert (task.agent.user, task.verifier.user, task.agent.allowed_hosts) == ("agent", "root", ["api.example.com"])
+    assert task.solution_env == {"SOLUTION_MODE": "oracle"}
+    assert [step.name for step in task.toml.steps] == ["scaffold"]
+    (note,) = [note for note in task.notes if "nothing is done" in note]
+    assert "verifier.hardening" in note and "verifier.pytest_plugins" in note
+
+
+@pytest.mark.parametrize("name", ["benchflow-acp-smoke", "benchflow-demo-task"])
+def test_a_folder_in_both_formats_says_the_same_in_either(cases: Path, tmp_path: Path, name: str) -> None:
+    both = read_task(cases / "tasks" / name)
+    shutil.copytree(cases / "tasks" / name, tmp_path / name)
+    (tmp_path / name / "task.toml").unlink()
+    one = read_task(tmp_path / name)
+    assert (both.format, one.format, one.name) == ("harbor", "benchflow", name)
+    assert one.instruction.strip() == both.instruction.strip()
+    assert (one.tests_script, one.solution_script) == (both.tests_script, both.solution_script)
+    assert (one.layout.tests_target, one.layout.tests_cwd) == ("/tests", None)
+    assert (one.agent.timeout_sec, one.verifier.timeout_sec) == (both.agent.timeout_sec, both.verifier.timeout_sec)
+    assert (one.environment.image, one.environment.compose) == (both.environment.image, both.environment.compose)
+    assert one.environment.table.memory_mb == both.environment.table.memory_mb
+    assert (one.unknown_keys, one.later, one.later_prompts) == ((), (), ())
+    assert one.digest != both.digest
 
 
 def test_acp_smoke_gets_its_directory_from_the_compose_file(cases: Path, offer: Offers) -> None:

@@ -11,7 +11,7 @@ import pytest
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.tasks.discover import Found, discover
-from proctor.tasks.harbor import read_task
+from proctor.tasks.reading import read_task
 from proctor.tasks.selection import duplicates, select
 from proctor.tasks.task import Task
 
@@ -22,7 +22,7 @@ def test_one_record_for_each_thing_found(folder: Make, tmp_path: Path) -> None:
     folder(name="set/b")
     folder(name="set/a")
     folder({"task.md": "x", "task.toml": ""}, name="set/both")
-    folder({"task.md": "---\n"}, name="set/deep/er/later", minimal=False)
+    folder({"task.md": "---\n---\nDo it."}, name="set/deep/er/document", minimal=False)
     folder({"task.yaml": "instruction: x"}, name="set/old", minimal=False)
     folder({"notes.txt": ""}, name="set/nothing/here", minimal=False)
     folder(name="set/.git/hidden")
@@ -35,14 +35,14 @@ def test_one_record_for_each_thing_found(folder: Make, tmp_path: Path) -> None:
         ("set/a", Found.TASK, "harbor"),
         ("set/b", Found.TASK, "harbor"),
         ("set/both", Found.TASK, "harbor"),
-        ("set/deep/er/later", Found.LATER_FORMAT, "BenchFlow task.md"),
+        ("set/deep/er/document", Found.TASK, "benchflow"),
         ("set/old", Found.LATER_FORMAT, "Terminal-Bench task.yaml"),
         ("set/README.md", Found.PASSED_OVER, None),
         ("set/nothing", Found.NOTHING, None),
         ("absent", Found.NOTHING, None),
     ]
     refused = [item.refusal.reason for item in discover(paths) if item.refusal]
-    assert refused == [Reason.TASK_FORMAT_LATER] * 2 + [Reason.TASK_NOT_FOUND] * 2
+    assert refused == [Reason.TASK_FORMAT_LATER] + [Reason.TASK_NOT_FOUND] * 2
 
 
 def test_a_named_link_to_a_task_is_a_task(folder: Make, tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_named_link_to_a_task_is_a_task(folder: Make, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "reason"),
     [
-        ({"task.md": "x"}, Reason.TASK_FORMAT_LATER),
+        ({"task.md": "x"}, Reason.TASK_UNREADABLE),
         ({"task.yaml": "x"}, Reason.TASK_FORMAT_LATER),
         ({"README.md": "x"}, Reason.TASK_NOT_FOUND),
         ({"task.toml": ""}, Reason.TASK_UNREADABLE),

@@ -15,8 +15,8 @@ from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.tasks.context import CopyIn
-from proctor.tasks.harbor import read_task
 from proctor.tasks.offer import Offer, agent_network, canonical_image, verifier_network
+from proctor.tasks.reading import read_task
 from proctor.tasks.recipe import Command, Folder
 from proctor.tasks.roots import RootFacts
 from proctor.tasks.variables import resolve
@@ -69,11 +69,6 @@ def reasons(root: Path, offer: Offer) -> list[Reason]:
         ({"task.toml": "[[verifier.collect]]\ncommand = 'x'\nservice = 'db'"}, {}, Reason.TASK_NEEDS_COMPOSE),
         ({"task.toml": "[[steps]]\nname = 'one'"}, {}, Reason.NOT_IN_THIS_VERSION),
         ({"trajectory.json": "{}"}, {"agent": "command"}, Reason.NOT_IN_THIS_VERSION),
-        (
-            {"task.toml": "[environment]\nmcp_servers = [{name = 'm', url = 'http://x'}]"},
-            {"agent": "command"},
-            Reason.NOT_IN_THIS_VERSION,
-        ),
         ({"task.toml": "[agent]\nnetwork_mode = 'allowlist'"}, {"network": "public"}, Reason.NETWORK_UNAVAILABLE),
         ({}, {"networks": frozenset({"none"})}, Reason.NETWORK_UNAVAILABLE),
         (
@@ -90,6 +85,16 @@ def test_each_obstacle_alone_by_its_reason(
     found = obstacles(task, offer(**given))
     assert [refusal.reason for refusal in found] == [reason]
     assert found[0].path
+
+
+def test_the_servers_of_a_task_are_its_agent_s(folder: Make, offer: Offers) -> None:
+    servers = "[{name = 'm', url = 'http://x'}, {name = 'n', transport = 'stdio', command = 'c', args = ['-x']}]"
+    task = read_task(folder({"task.toml": f"[environment]\nmcp_servers = {servers}"}))
+    plan = environment_plan(task, offer(agent="command"))
+    assert [(each.name, each.transport, each.url, each.command, each.args) for each in plan.mcp_servers] == [
+        ("m", "sse", "http://x", None, []),
+        ("n", "stdio", None, "c", ["-x"]),
+    ]
 
 
 def test_obstacles_are_all_said_at_once(folder: Make, offer: Offers) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.tasks.harbor import read_task
+from proctor.tasks.reading import read_task
 from proctor.tasks.toml_reader import read_toml
 
 WHOLE = """

@@ -43,8 +43,8 @@ from proctor.study import (
 from proctor.study.design import QUESTION, FunctionDesign
 from proctor.study.schema import TasksTable
 from proctor.tasks.discover import discover
-from proctor.tasks.harbor import read_task
 from proctor.tasks.questions import QuestionSet
+from proctor.tasks.reading import read_task
 from proctor.tasks.selection import duplicates, select
 from proctor.tasks.task import Task
 

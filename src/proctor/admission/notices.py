@@ -70,7 +70,7 @@ def _unknown_keys(ready: Ready) -> Iterator[str]:
     for name, task in sorted(ready.tasks.items()):
         for key in task.unknown_keys:
             close = f" (closest known: {key.closest})" if key.closest else ""
-            yield f"{name}: task.toml has the unknown key {key.name}{close}, which nothing reads"
+            yield f"{name}: {task.layout.file} has the unknown key {key.name}{close}, which nothing reads"
 
 
 def _low_ceilings(design: Design) -> Iterator[str]:

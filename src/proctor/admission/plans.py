@@ -65,14 +65,16 @@ def _offer(
             roots[path] = read_root(path)
         return roots[path]
 
+    images = available.capabilities.builds_images
     return Offer(
         sandbox=available.kind,
-        builds_images=available.capabilities.builds_images,
+        builds_images=images,
         many_users=available.capabilities.many_users,
         networks=frozenset(network.value for network in available.capabilities.networks),
         network=sandbox.network,
-        default_root=root(sandbox.rootfs),
-        substitutes={image: root(written) for image, written in sandbox.substitute.items()},
+        default_root=RootFacts(None) if images else root(sandbox.rootfs),
+        substitutes={} if images else {image: root(written) for image, written in sandbox.substitute.items()},
+        image_substitutes=sandbox.substitute if images else {},
         host_env=dict(os.environ),
         withheld_env=withheld,
         agent=agent,

@@ -16,7 +16,7 @@ from proctor.core.canonical import encode
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.report.output import replaced
-from proctor.tasks.harbor import read_task
+from proctor.tasks.reading import read_task
 
 _SCHEMA = "1.4"
 

@@ -63,7 +63,7 @@ def list_(paths: tuple[Path, ...], as_json: bool) -> int:
     from proctor.report.text import table
     from proctor.runner.selfcheck import TaskVerdict
     from proctor.tasks.discover import Found, discover
-    from proctor.tasks.harbor import read_task
+    from proctor.tasks.reading import read_task
 
     verdicts = []
     for candidate in discover(paths):

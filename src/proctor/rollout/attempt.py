@@ -81,7 +81,7 @@ class Attempt(Steps):
     async def env_ready(self, world: Sandbox) -> None:
         """Fill the world with what the task's environment says, and see that it is well."""
         await worlds.furnish(world, self.job.world, self.record.folder)
-        await world.mark([self.job.world.workdir])
+        await world.mark(self.job.apart)
         self._reached(Boundary.ENV_READY)
 
     async def agent(self, world: Sandbox) -> None:

@@ -83,7 +83,10 @@ class WorldPlan:
 
 @dataclass(frozen=True)
 class Tests:
-    """The task's tests: a host folder (None where the verifier's own world brings them), its script, how it runs."""
+    """The task's tests: a host folder (None where the verifier's own world brings them), its script, how it runs.
+
+    They lie at `target` inside; `cwd` None is the working directory.
+    """
 
     folder: Path | None
     script: str
@@ -91,6 +94,8 @@ class Tests:
     user: str | None
     timeout_sec: float
     network: Network
+    target: str = "/tests"
+    cwd: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,6 +175,12 @@ class Job(Try):
     idle_sec: float | None = None
     mcp_servers: tuple[McpServer, ...] = ()
     keep: bool = False
+
+    @property
+    def apart(self) -> tuple[str, ...]:
+        """Folders inside that are expected to change."""
+        solution = () if self.solution is None else (self.solution.target,)
+        return (self.world.workdir, self.tests.target, *solution)
 
     @property
     def forks(self) -> bool:

@@ -25,7 +25,7 @@ async def run_tests(world: Sandbox, job: Job, output: Path) -> Ended:
     tests, plan = job.tests, job.separate or job.world
     items = [PutItem(VERDICT_PATH, mode=OPEN, fresh=True)]
     if tests.folder is not None:
-        items.append(PutItem("/tests", source=tests.folder, fresh=True))
+        items.append(PutItem(tests.target, source=tests.folder, fresh=True))
     try:
         await world.put(items)
     except Refusal as refusal:
@@ -35,9 +35,9 @@ async def run_tests(world: Sandbox, job: Job, output: Path) -> Ended:
         await world.put([PutItem(str(PurePosixPath(VERDICT_PATH).parent), fresh=True), *items])
     ended = await world.exec(
         Exec(
-            ("sh", "-c", RUN_SCRIPT, "sh", f"/tests/{tests.script}"),
+            ("sh", "-c", RUN_SCRIPT, "sh", f"{tests.target}/{tests.script}"),
             stdout=output / "test-stdout.txt",
-            cwd=plan.workdir,
+            cwd=tests.cwd or plan.workdir,
             env={**plan.env, **tests.env},
             user=tests.user,
             deadline_sec=tests.timeout_sec,

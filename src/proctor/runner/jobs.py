@@ -24,7 +24,7 @@ from proctor.tasks.plan import TaskPlan
 from proctor.tasks.recipe import Command as BuildCommand
 from proctor.tasks.recipe import Folder
 from proctor.tasks.schema import EnvironmentTable
-from proctor.tasks.task import Task
+from proctor.tasks.task import TEST_SCRIPT, Task
 
 
 def make_job(ready: Ready, inputs: Inputs, trial: Trial, coming: NextAttempt) -> Job | RowJob:
@@ -61,8 +61,10 @@ def make_job(ready: Ready, inputs: Inputs, trial: Trial, coming: NextAttempt) ->
         agent_user=plan.agent_user,
         agent_timeout_sec=_stricter(task.agent.timeout_sec, agent.timeout_sec),
         tests=Tests(
-            folder=inputs.at(task.path / "tests") if plan.bring_tests else None,
-            script="test.sh",
+            folder=inputs.at(task.path / task.layout.tests) if plan.bring_tests else None,
+            script=TEST_SCRIPT,
+            target=task.layout.tests_target,
+            cwd=task.layout.tests_cwd,
             env=plan.verifier_env,
             user=plan.verifier_user,
             timeout_sec=_stricter(task.verifier.timeout_sec, design.grading.verifier_timeout_sec)
@@ -73,7 +75,7 @@ def make_job(ready: Ready, inputs: Inputs, trial: Trial, coming: NextAttempt) ->
         collect=tuple(
             Command(
                 ("sh", "-c", each.command),
-                plan.main.workdir,
+                plan.main.starts_in,
                 None if each.user is None else str(each.user),
                 each.timeout_sec or 600.0,
             )
@@ -109,10 +111,10 @@ def _world(
     return WorldPlan(
         root=plan.root,
         substituted=plan.base_substituted,
-        workdir=plan.workdir,
+        workdir=plan.starts_in,
         env=plan.env,
         user=plan.user,
-        steps=tuple(_step(step, table.build_timeout_sec, inputs) for step in plan.build),
+        steps=tuple(_step(step, plan.starts_in, table.build_timeout_sec, inputs) for step in plan.build),
         limits=Limits(
             cpus=_stricter(plan.cpus, sandbox.cpus),
             memory_bytes=_least(plan.memory_bytes, sandbox.memory_bytes),
@@ -138,27 +140,30 @@ def _artifacts(task: Task, plan: TaskPlan) -> tuple[Artifact, ...]:
     there = plan.verifier or plan.main
     found = []
     for each in task.artifacts:
-        source = posixpath.join(plan.main.workdir, each.source)
-        destination = posixpath.join(there.workdir, each.destination) if each.destination else source
+        source = posixpath.join(plan.main.starts_in, each.source)
+        destination = posixpath.join(there.starts_in, each.destination) if each.destination else source
         found.append(Artifact(source, destination, tuple(each.exclude)))
     return tuple(found)
 
 
-def _step(step: Folder | BuildCommand | CopyIn, timeout_sec: float, inputs: Inputs) -> PutItem | Command:
+def _step(step: Folder | BuildCommand | CopyIn, workdir: str, timeout_sec: float, inputs: Inputs) -> PutItem | Command:
     if isinstance(step, Folder):
         return PutItem(step.path, owner=step.user)
     if isinstance(step, CopyIn):
-        return PutItem(
-            step.target, source=inputs.at(step.source) if step.whole else None, mode=step.mode, owner=step.owner
-        )
-    return Command(step.argv, step.cwd, step.user, timeout_sec)
+        source = inputs.at(step.source) if step.whole else None
+        return PutItem(_from(workdir, step.target), source=source, mode=step.mode, owner=step.owner)
+    return Command(step.argv, _from(workdir, step.cwd), step.user, step.timeout_sec or timeout_sec)
+
+
+def _from(workdir: str, path: str) -> str:
+    return posixpath.normpath(posixpath.join(workdir, path))
 
 
 def _solution(task: Task, plan: TaskPlan, inputs: Inputs) -> Solution | None:
     if task.solution_script is None:
         return None
     folder, _, script = task.solution_script.rpartition("/")
-    return Solution(inputs.at(task.path / folder), script, plan.solution_env)
+    return Solution(inputs.at(task.path / folder), script, plan.solution_env, task.layout.solution_target)
 
 
 def _stricter(*limits: float | None) -> float | None:

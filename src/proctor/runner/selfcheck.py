@@ -19,7 +19,7 @@ from proctor.report.text import short_path
 from proctor.report.trial import short_id
 from proctor.runner.launch import Launch, free_folder, launch, runs_folder
 from proctor.tasks.discover import Candidate, Found, discover
-from proctor.tasks.harbor import read_task
+from proctor.tasks.reading import read_task
 from proctor.tasks.task import Task
 
 _WANTED = {"oracle": "pass", "nop": "fail"}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
-
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.tasks.plain_yaml import read_yaml
 
 NAMES = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
 
@@ -39,10 +38,7 @@ def read_compose(text: str, path: str) -> Compose:
     Raises:
         Refusal: TASK_UNREADABLE for what is not plain YAML (an alias, a doubled key, a tag, deep nesting).
     """
-    try:
-        content = yaml.load(text, Loader=_PlainLoader)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise Refusal(Reason.TASK_UNREADABLE, f"The compose file is not plain YAML: {error}", path=path) from error
+    content = read_yaml(text, "The compose file", path)
     if not isinstance(content, dict) or not isinstance(content.get("services"), dict):
         raise Refusal(Reason.TASK_UNREADABLE, "The compose file has no services.", path=path)
     services = content["services"]
@@ -132,18 +128,3 @@ def _pairs(value: object) -> Iterator[tuple[str, object]]:
             yield name, text if given else None
     elif value is not None:
         yield "?", None
-
-
-class _PlainLoader(yaml.SafeLoader):
-    """Safe YAML without aliases (the means of a billion laughs) and without doubled keys."""
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("it holds an alias")
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        mapping = super().construct_mapping(node, deep)
-        if len(mapping) != len(node.value):
-            raise yaml.YAMLError(f"a key stands twice in the mapping {node.start_mark}")
-        return mapping

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.tasks.harbor import later_format
+from proctor.tasks.reading import format_of, later_format
 from proctor.tasks.tree import mode_of
 
 MAX_DEPTH = 8
@@ -65,8 +65,9 @@ def _look(path: Path) -> list[Candidate]:
 
 
 def _walk(folder: Path, depth: int) -> Iterator[Candidate]:
-    if stat.S_ISREG(mode_of(folder / "task.toml")):
-        yield Candidate(folder, Found.TASK, "harbor")
+    format_ = format_of(folder)
+    if format_ is not None:
+        yield Candidate(folder, Found.TASK, format_)
         return
     later = later_format(folder)
     if later is not None:

@@ -24,9 +24,10 @@ class NotPlain(ValueError):
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction: first line (from 1), upper-case keyword, flags, and the rest with continuations joined."""
+    """One instruction: first and last line (from 1), upper-case keyword, flags, the rest with continuations joined."""
 
     line: int
+    last: int
     keyword: str
     flags: tuple[tuple[str, str], ...]
     rest: str
@@ -73,7 +74,7 @@ def parse(text: str, where: str) -> tuple[Instruction, ...]:
         heredocs = [match[2] for match in _HEREDOC.finditer(rest)] if keyword in ("RUN", "COPY", "ADD") else []
         for word in heredocs:
             at = _skip_heredoc(lines, at, word, first + 1, where)
-        found.append(Instruction(first + 1, keyword, flags, rest, bool(heredocs), escape))
+        found.append(Instruction(first + 1, at, keyword, flags, rest, bool(heredocs), escape))
     return tuple(found)
 
 

@@ -1,28 +1,33 @@
-"""One environment of a task on a sandbox: its root, build steps, variables and working directory, decided purely.
+"""One environment of a task on a sandbox: its root or image, steps, variables and working directory, decided purely.
 
-The working directory is the first of: `workdir` of task.toml, the compose file's, the Dockerfile's last WORKDIR; else
-`/` for an image (Docker's own default, and that of the images that may be stood in for), and `/app` where the task
-names no image at all.
+The working directory is the first of: `workdir` of the task's file, the compose file's, the Dockerfile's last WORKDIR;
+else `/` for an image (Docker's own default, and that of the images that may be stood in for), and `/app` where the
+task names no image at all. A sandbox with images leaves to the image what neither of the first two says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.tasks.context import Context, CopyIn
+from proctor.tasks.images import ImagePlan, plan_image
 from proctor.tasks.offer import Offer, StandIn, no_stand_in, stand_in
 from proctor.tasks.recipe import Command, Copy, Folder, Install, Recipe, Unsupported
-from proctor.tasks.roots import PackageCheck, RootFacts, check_packages
-from proctor.tasks.task import Environment
+from proctor.tasks.roots import PackageCheck, check_packages
+from proctor.tasks.task import Environment, Setup
 from proctor.tasks.tree import Tree
+from proctor.tasks.users import other_than_root, root_id, several_users, unknown_users
 from proctor.tasks.variables import Resolved, resolve
 
 LOOSE_WORKDIR = "/app"
+
+_BY_BASH = 'if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; else exec sh -c "$1"; fi'
 
 BuildStep = Folder | Command | CopyIn
 
@@ -31,14 +36,17 @@ BuildStep = Folder | Command | CopyIn
 class EnvironmentPlan:
     """One world to make. `root` None is the host's /usr; limits are in cpus and bytes, None where the task has none.
 
-    `build` goes in order, before anything else runs: `Folder` and `CopyIn` are brought in, `Command` runs inside.
-    `env` holds values; `host_variables` names those that came from the host (to be redacted in evidence).
+    `image_plan` is what the world is made from where the sandbox has images; `workdir` and `user` are None there as
+    long as only the image knows them (`of_image` has them). `build` goes in order, before anything else runs: `Folder`
+    and `CopyIn` are brought in, `Command` runs inside; their paths that are not absolute start at the working
+    directory. `env` holds values; `host_variables` names those that came from the host (to be redacted in evidence).
     """
 
     image: str | None
     root: Path | None
     base_substituted: Mapping[str, Any] | None
-    workdir: str
+    image_plan: ImagePlan | None
+    workdir: str | None
     env: Mapping[str, str]
     user: str | None
     build: tuple[BuildStep, ...]
@@ -48,9 +56,15 @@ class EnvironmentPlan:
     host_variables: tuple[str, ...]
     notes: tuple[str, ...]
 
-    def brings(self, folder: str) -> bool:
-        """Whether the build copies something to that folder."""
-        return any(isinstance(s, CopyIn) and (s.target + "/").startswith(folder + "/") for s in self.build)
+    @property
+    def starts_in(self) -> str:
+        """The working directory of a plan to which nothing is missing."""
+        assert self.workdir is not None
+        return self.workdir
+
+    def of_image(self, workdir: str, user: str | None) -> EnvironmentPlan:
+        """The plan with what only its image knows: where commands start there, and as whom."""
+        return replace(self, workdir=self.workdir or workdir or "/", user=self.user or user)
 
 
 def plan_environment(
@@ -61,67 +75,101 @@ def plan_environment(
     `runs_as` says who is to run here as which user, such as `{"agent": "dev"}`; None leaves it to the environment.
     """
     table, compose = environment.table, environment.compose
-    recipe = environment.recipe if environment.image is None else None
-    image = environment.image or (recipe.base_image if recipe else None) or None
-    refusals: list[Refusal] = []
-    if compose is not None and compose.beyond:
-        refusals.append(
-            Refusal(
-                Reason.TASK_NEEDS_COMPOSE,
-                f"{compose.path} asks for more than a main service: {', '.join(compose.beyond)}.",
-                path=str(tree.root / compose.path),
-                observed=list(compose.beyond),
-            )
-        )
-    refusals.extend(_machine(environment, tree))
-    workdir = (
-        table.workdir
-        or (compose.workdir if compose else None)
-        or (recipe.workdir if recipe else None)
-        or ("/" if environment.describes else LOOSE_WORKDIR)
-    )
-    env = dict(recipe.env) if recipe else {}
+    refusals = [*_only_compose(environment, tree), *_machine(environment, tree)]
     resolved = resolve({**(compose.env if compose else {}), **table.env}, offer.host_env, offer.withheld_env, seen=True)
-    refusals.extend(missing_variables(resolved, f"{environment.folder} env", tree))
-    user = (compose.user if compose else None) or (recipe.user if recipe else None)
+    refusals += missing_variables(resolved, f"{environment.folder} env", tree, environment.file)
+    ground, unfounded = (_images if offer.builds_images else _roots)(environment, tree, offer, runs_as)
+    refusals += unfounded
     if not offer.many_users:
-        refusals.extend(_several_users(recipe, {**runs_as, "environment": user}, tree))
-    root, substituted, build, notes = None, None, [], []
-    if not offer.builds_images:
-        stand, lines = _stand_in(environment, recipe, image, offer)
-        root = stand.root.path
-        installs = [step for step in recipe.steps if isinstance(step, Install)] if recipe else []
-        check = check_packages(stand.root, installs) if stand.explicit else PackageCheck((), ())
-        refusals.extend(_unbuildable(environment, recipe, lines, tree))
-        refusals.extend(_lacking(environment, check, image, tree))
-        if offer.many_users:
-            refusals.extend(_unknown_users({**runs_as, "environment": user}, stand.root, tree))
-        if image is not None:
-            substituted = _record(image, stand, installs, check, recipe)
-        try:
-            build = _build(environment, recipe, tree, workdir)
-        except Refusal as refusal:
-            refusals.append(refusal)
-    if resolved.withheld:
-        notes.append(f"host variables kept out, their defaults used: {', '.join(resolved.withheld)}")
+        as_whom = {**runs_as, "environment": ground.user}
+        refusals += several_users(environment.followed, as_whom, tree, environment.file)
+    kept_out = f"host variables kept out, their defaults used: {', '.join(resolved.withheld)}"
     plan = EnvironmentPlan(
-        image=image,
-        root=root,
-        base_substituted=substituted,
-        workdir=workdir,
-        env=env | dict(resolved.env),
-        user=user,
-        build=tuple(build),
+        image=ground.image,
+        root=ground.root,
+        base_substituted=ground.substituted,
+        image_plan=ground.image_plan,
+        workdir=ground.workdir,
+        env={**ground.env, **resolved.env},
+        user=ground.user,
+        build=(*ground.build, *(_setup(each) for each in environment.setup)),
         cpus=table.cpus,
         memory_bytes=table.memory_bytes,
         storage_bytes=table.storage_bytes,
         host_variables=resolved.from_host,
-        notes=tuple(notes),
+        notes=(kept_out,) if resolved.withheld else (),
     )
     return plan, refusals
 
 
-def missing_variables(resolved: Resolved, where: str, tree: Tree) -> list[Refusal]:
+@dataclass(frozen=True)
+class _Ground:
+    """What a world is made from, and what is done to it: with images, or with a root in an image's place."""
+
+    image: str | None
+    workdir: str | None
+    user: str | None
+    build: tuple[BuildStep, ...]
+    substituted: Mapping[str, Any] | None
+    env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    root: Path | None = None
+    image_plan: ImagePlan | None = None
+
+
+def _images(
+    environment: Environment, tree: Tree, offer: Offer, runs_as: Mapping[str, str | int | None]
+) -> tuple[_Ground, list[Refusal]]:
+    compose = environment.compose
+    plan, refusals = plan_image(environment, tree, offer)
+    workdir = environment.table.workdir or (compose.workdir if compose else None)
+    user = compose.user if compose else None
+    ground = _Ground(
+        image=None if plan is None else plan.named,
+        workdir=workdir,
+        user=user if other_than_root(user) else root_id(user),
+        build=tuple(_loose_files(environment, tree, workdir or ".")),
+        substituted=None if plan is None else _other_images(plan),
+        image_plan=plan,
+    )
+    return ground, refusals
+
+
+def _roots(
+    environment: Environment, tree: Tree, offer: Offer, runs_as: Mapping[str, str | int | None]
+) -> tuple[_Ground, list[Refusal]]:
+    compose, recipe = environment.compose, environment.followed
+    image = environment.image or (recipe.base_image if recipe else None) or None
+    workdir = (
+        environment.table.workdir
+        or (compose.workdir if compose else None)
+        or (recipe.workdir if recipe else None)
+        or ("/" if environment.describes else LOOSE_WORKDIR)
+    )
+    user = (compose.user if compose else None) or (recipe.user if recipe else None)
+    stand, lines = _stand_in(environment, recipe, image, offer)
+    installs = [step for step in recipe.steps if isinstance(step, Install)] if recipe else []
+    check = check_packages(stand.root, installs) if stand.explicit else PackageCheck((), ())
+    refusals = [*_unbuildable(environment, recipe, lines, tree), *_lacking(environment, check, image, tree)]
+    if offer.many_users:
+        refusals += unknown_users({**runs_as, "environment": user}, stand.root, tree, environment.file)
+    build: list[BuildStep] = []
+    try:
+        build = _build(environment, recipe, tree, workdir)
+    except Refusal as refusal:
+        refusals.append(refusal)
+    ground = _Ground(
+        image=image,
+        workdir=workdir,
+        user=user,
+        build=tuple(build),
+        substituted=None if image is None else _record(image, stand, installs, check, recipe),
+        env=dict(recipe.env) if recipe else {},
+        root=stand.root.path,
+    )
+    return ground, refusals
+
+
+def missing_variables(resolved: Resolved, where: str, tree: Tree, file: str) -> list[Refusal]:
     """A refusal for templates without value or default, if there are any."""
     if not resolved.missing:
         return []
@@ -131,19 +179,28 @@ def missing_variables(resolved: Resolved, where: str, tree: Tree) -> list[Refusa
         Refusal(
             Reason.TASK_ENV_MISSING,
             f"{where} wants {', '.join(resolved.missing)} of the host{why}.",
-            path=str(tree.root / "task.toml"),
+            path=str(tree.root / file),
             observed=list(resolved.missing),
         )
     ]
 
 
-def other_than_root(user: str | int | None) -> bool:
-    """Whether a user (or user:group) is not root's."""
-    return user is not None and any(part not in ("root", "0", "") for part in str(user).split(":"))
+def _only_compose(environment: Environment, tree: Tree) -> list[Refusal]:
+    compose = environment.compose
+    if compose is None or not compose.beyond:
+        return []
+    return [
+        Refusal(
+            Reason.TASK_NEEDS_COMPOSE,
+            f"{compose.path} asks for more than a main service: {', '.join(compose.beyond)}.",
+            path=str(tree.root / compose.path),
+            observed=list(compose.beyond),
+        )
+    ]
 
 
 def _machine(environment: Environment, tree: Tree) -> list[Refusal]:
-    table, where = environment.table, str(tree.root / "task.toml")
+    table, where = environment.table, str(tree.root / environment.file)
     found = []
     if table.gpus or table.tpu:
         observed = {"gpus": table.gpus, "gpu_types": table.gpu_types, "tpu": table.tpu}
@@ -183,7 +240,7 @@ def _unbuildable(
     first = lines[0]
     where = f"{recipe.path} line {first.line}" if recipe else "docker_image"
     more = f" ({len(lines) - 1} more line(s) too)" if len(lines) > 1 else ""
-    file = f"{tree.root / recipe.path}:{first.line}" if recipe else str(tree.root / "task.toml")
+    file = f"{tree.root / recipe.path}:{first.line}" if recipe else str(tree.root / environment.file)
     return [
         Refusal(
             Reason.TASK_NEEDS_DOCKER,
@@ -220,6 +277,18 @@ def _record(
     }
 
 
+def _other_images(plan: ImagePlan) -> dict[str, Any] | None:
+    """The record of images that the study puts in the place of those that the task names; None where it does not."""
+    pairs = plan.bases.items() if plan.reference is None else ((plan.named, plan.reference),)
+    other = [(named, taken) for named, taken in pairs if named != taken]
+    if not other:
+        return None
+    image, root = other[0]
+    more = [f"{taken} stands in for {named} too" for named, taken in other[1:]]
+    nothing: dict[str, Any] = {"skipped_installs": [], "ignored_lines": []}
+    return {"image": image, "root": root, "explicit": True, "version_notes": more, **nothing}
+
+
 def _build(environment: Environment, recipe: Recipe | None, tree: Tree, workdir: str) -> list[BuildStep]:
     context = Context(tree, environment.folder, environment.ignore)
     steps: list[BuildStep] = []
@@ -233,33 +302,15 @@ def _build(environment: Environment, recipe: Recipe | None, tree: Tree, workdir:
             folders.add(step.path)
     if workdir not in folders:
         steps.append(Folder(0, workdir))
+    return steps + _loose_files(environment, tree, workdir)
+
+
+def _loose_files(environment: Environment, tree: Tree, workdir: str) -> list[BuildStep]:
     if environment.recipe is None and environment.compose is None and tree.has_folder(environment.folder):
-        steps.append(CopyIn(tree.root / environment.folder, workdir))
-    return steps
+        return [CopyIn(tree.root / environment.folder, workdir)]
+    return []
 
 
-def _several_users(recipe: Recipe | None, runs_as: Mapping[str, str | int | None], tree: Tree) -> list[Refusal]:
-    found = [f"the {who} runs as {user}" for who, user in runs_as.items() if other_than_root(user)]
-    for step in recipe.steps if recipe else ():
-        owner = step.chown if isinstance(step, Copy) else step.owner if isinstance(step, Command) else None
-        if other_than_root(owner):
-            found.append(f"line {step.line} of its Dockerfile gives files to {owner}")
-        if isinstance(step, Folder | Command) and other_than_root(step.user):
-            found.append(f"line {step.line} of its Dockerfile runs as {step.user}")
-    if not found:
-        return []
-    message = f"Several users are needed: {'; '.join(found)}."
-    return [Refusal(Reason.TASK_NEEDS_ROOT, message, path=str(tree.root / "task.toml"), observed=found)]
-
-
-def _unknown_users(runs_as: Mapping[str, str | int | None], root: RootFacts, tree: Tree) -> list[Refusal]:
-    """Names that the task's image would know and the root in its place does not; ids need no name."""
-    if root.users is None:
-        return []
-    names = {who: str(user).partition(":")[0] for who, user in runs_as.items() if other_than_root(user)}
-    unknown = {who: name for who, name in names.items() if name and not name.isdecimal() and name not in root.users}
-    if not unknown:
-        return []
-    said = ", ".join(f"{name} (the {who})" for who, name in unknown.items())
-    message = f"The root {root.path} has no user {said}, whom the task's image would bring."
-    return [Refusal(Reason.TASK_NEEDS_DOCKER, message, path=str(tree.root / "task.toml"), observed=unknown)]
+def _setup(setup: Setup) -> Command:
+    argv = ("sh", "-c", _BY_BASH, "sh", setup.command)
+    return Command(0, argv, setup.cwd or ".", setup.user, timeout_sec=setup.timeout_sec)

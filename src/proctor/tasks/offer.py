@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from proctor.core.network import Network
 from proctor.tasks.recipe import Unsupported
@@ -34,13 +35,17 @@ _DISTRIBUTIONS = (
 _PLAIN_IMAGES = frozenset({*_DISTRIBUTIONS, "python"})
 
 
+Named = TypeVar("Named")
+
+
 @dataclass(frozen=True)
 class Offer:
     """A sandbox kind on this machine, and what the study wants of it.
 
     `networks` are the modes that the kind has, `network` the one that the study asks for. `host_env` is what `${VAR}`
     may be looked up in, `withheld_env` names in it that never go in. `substitutes` maps images as the study writes
-    them. `agent` is the agent's name, None where it does not matter.
+    them to roots, and `image_substitutes` to images, for a kind that has them. `buildkit` says that its builds know
+    more than the classic builder's. `agent` is the agent's name, None where it does not matter.
     """
 
     sandbox: str
@@ -50,6 +55,8 @@ class Offer:
     network: str
     default_root: RootFacts
     substitutes: Mapping[str, RootFacts] = field(default_factory=dict)
+    image_substitutes: Mapping[str, str] = field(default_factory=dict)
+    buildkit: bool = False
     host_env: Mapping[str, str] = field(default_factory=dict)
     withheld_env: frozenset[str] = frozenset()
     agent: str | None = None
@@ -67,8 +74,7 @@ class StandIn:
 def stand_in(image: str, offer: Offer) -> StandIn | None:
     """The root that stands in for an image, or None where none may."""
     wanted = canonical_image(image)
-    named = {canonical_image(name): root for name, root in offer.substitutes.items()}
-    root = named.get(wanted) or named.get(wanted.partition("@")[0])
+    root = _named(wanted, offer.substitutes)
     repository, _, tag = wanted.partition("@")[0].rpartition(":")
     explicit = root is not None
     if root is None:
@@ -80,6 +86,16 @@ def stand_in(image: str, offer: Offer) -> StandIn | None:
         return StandIn(root, explicit)
     has = ", ".join(sorted(root.pythons)) or "none"
     return StandIn(root, explicit, (f"{image}: python {version[0]} is asked for, the root has {has}",))
+
+
+def substitute_image(image: str, offer: Offer) -> str:
+    """The image to take for one that a task names: the study's substitute for it, else that image itself."""
+    return _named(canonical_image(image), offer.image_substitutes) or image
+
+
+def _named(wanted: str, substitutes: Mapping[str, Named]) -> Named | None:
+    named = {canonical_image(name): given for name, given in substitutes.items()}
+    return named.get(wanted) or named.get(wanted.partition("@")[0])
 
 
 def canonical_image(image: str) -> str:

@@ -38,13 +38,17 @@ class Folder:
 
 @dataclass(frozen=True)
 class Command:
-    """A plain file command, run in `cwd` as `user` (None: root). `owner` is who a chown gives to."""
+    """A command, run in `cwd` as `user` (None: root). `owner` is who a chown gives to.
+
+    A `cwd` that is not absolute starts at the world's working directory; `timeout_sec` None is the build's.
+    """
 
     line: int
     argv: tuple[str, ...]
     cwd: str
     user: str | None = None
     owner: str | None = None
+    timeout_sec: float | None = None
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,10 @@ Step = Folder | Command | Copy | Install | Unsupported
 
 @dataclass(frozen=True)
 class Recipe:
-    """A Dockerfile, read. `workdir` and `user` are None where it sets none; `ignored` are lines the field overrides."""
+    """A Dockerfile, read. `workdir` and `user` are None where it sets none; `ignored` are lines the field overrides.
+
+    `instructions` are all of it, for those who can build it.
+    """
 
     path: str
     base_image: str
@@ -96,6 +103,7 @@ class Recipe:
     workdir: str | None
     user: str | None
     ignored: tuple[str, ...]
+    instructions: tuple[Instruction, ...] = ()
 
 
 def read_recipe(text: str, path: str) -> Recipe:
@@ -122,6 +130,7 @@ def read_recipe(text: str, path: str) -> Recipe:
         workdir=reader.workdir,
         user=reader.user,
         ignored=tuple(reader.ignored),
+        instructions=instructions,
     )
 
 

@@ -14,8 +14,43 @@ from proctor.tasks.schema import AgentTable, Artifact, EnvironmentTable, TaskTom
 from proctor.tasks.toml_reader import UnknownKey
 from proctor.tasks.tree import Tree
 
-TESTS = "tests/test.sh"
-SOLUTION = "solution/solve.sh"
+TEST_SCRIPT = "test.sh"
+SOLVE_SCRIPT = "solve.sh"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a format keeps its parts, as folders of the task, and where they are put inside.
+
+    `file` is the one that describes the task, `tests_cwd` where the tests start (None: in the working directory).
+    """
+
+    file: str = "task.toml"
+    tests: str = "tests"
+    tests_target: str = "/tests"
+    tests_cwd: str | None = None
+    solution: str = "solution"
+    solution_target: str = "/solution"
+
+    @property
+    def test_script(self) -> str:
+        """The tests' program, as a path in the task."""
+        return f"{self.tests}/{TEST_SCRIPT}"
+
+    @property
+    def solve_script(self) -> str:
+        """The solution's program, as a path in the task."""
+        return f"{self.solution}/{SOLVE_SCRIPT}"
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A command that the task wants run in its world before anyone works in it. `user` None is root."""
+
+    command: str
+    timeout_sec: float
+    cwd: str | None = None
+    user: str | None = None
 
 
 @dataclass(frozen=True)
@@ -23,23 +58,28 @@ class Environment:
     """A folder of the task that describes a world (`environment`, or `tests` for a verifier's own).
 
     At most one of image and build counts: `image` names a prebuilt one, and then `recipe` is not followed. With none
-    of image, recipe and compose the folder's loose files go into the working directory.
+    of image, recipe and compose the folder's loose files go into the working directory. `file` is where `table` stands.
     """
 
     folder: str
+    file: str
     table: EnvironmentTable
     recipe: Recipe | None
     compose: Compose | None
     ignore: Ignore
+    setup: tuple[Setup, ...] = ()
 
     @property
     def image(self) -> str | None:
         """The prebuilt image, unless the compose file asks for the build."""
-        if self.table.docker_image is not None:
-            return self.table.docker_image
-        if self.compose is not None and not (self.compose.builds and self.recipe is not None):
-            return self.compose.image
-        return None
+        if self.compose is not None and self.compose.builds and self.recipe is not None:
+            return None
+        return self.table.docker_image or (self.compose.image if self.compose is not None else None)
+
+    @property
+    def followed(self) -> Recipe | None:
+        """The recipe, where it counts."""
+        return self.recipe if self.image is None else None
 
     @property
     def describes(self) -> bool:
@@ -52,13 +92,17 @@ class Task:
     """One task. `instruction` is what the agent gets; `instruction_sha256` is of the file as it stands.
 
     `verifier_environment` is set iff the verifier is separate: it runs in a world of its own, to which only artifacts
-    travel; `solution_script` and
-    `tests_script` are paths inside the task, None where the task has none.
+    travel. `solution_script` and `tests_script` are paths inside the task, None where the task has none.
+
+    `toml` holds every format's values in Harbor's terms. `later` is what the task uses and this version does not run
+    for any agent, `later_prompts` what it does not run for agents that take a prompt; `services` are other services
+    than `main` that a phase of the task needs.
     """
 
     name: str
     tree: Tree
     format: str
+    layout: Layout
     instruction: str
     instruction_sha256: str | None
     toml: TaskToml
@@ -70,6 +114,9 @@ class Task:
     unknown_keys: tuple[UnknownKey, ...]
     migrated: tuple[str, ...]
     notes: tuple[str, ...]
+    later: tuple[str, ...] = ()
+    later_prompts: tuple[str, ...] = ()
+    services: frozenset[str] = frozenset()
 
     @property
     def path(self) -> Path:
@@ -90,6 +137,11 @@ class Task:
     def verifier(self) -> VerifierTable:
         """`[verifier]`."""
         return self.toml.verifier
+
+    @property
+    def where(self) -> str:
+        """The file that describes the task, on the host."""
+        return str(self.path / self.layout.file)
 
     @property
     def artifacts(self) -> tuple[Artifact, ...]:

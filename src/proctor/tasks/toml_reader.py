@@ -1,12 +1,14 @@
-"""From the bytes of `task.toml` to the schema: older keys migrated, unknown keys listed, errors as refusals."""
+"""From a task file's values to the schema: older keys migrated, unknown keys listed, errors as refusals."""
 
 from __future__ import annotations
 
 import difflib
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -39,28 +41,62 @@ class ReadToml:
 
 
 def read_toml(data: bytes, where: str) -> ReadToml:
-    """Parse and validate.
+    """Parse and validate a `task.toml`.
 
     Raises:
         Refusal: TASK_UNREADABLE naming the line (not TOML) or every key that has a wrong value.
     """
     try:
         text = data.decode("utf-8")
-        if _LONG_KEY.search(text):
-            raise _Unfit("a key has more than 64 parts")
-        raw = tomllib.loads(text)
-        migrated = tuple(_migrate(raw))
-        toml = TaskToml.model_validate(raw)
     except UnicodeDecodeError as error:
         raise _unreadable(f"it is not UTF-8 at byte {error.start}", where) from error
-    except ValidationError as error:
-        faults = [f"{'.'.join(map(str, fault['loc'])) or 'the file'}: {fault['msg']}" for fault in error.errors()]
-        raise _unreadable("; ".join(faults), where) from error
-    except _Unfit as error:
-        raise _unreadable(str(error), where) from error
+    return read_config(parse_toml(text, where), where)
+
+
+def parse_toml(text: str, where: str) -> dict[str, Any]:
+    """The values of a TOML text. Raises Refusal TASK_UNREADABLE naming the line."""
+    if _LONG_KEY.search(text):
+        raise _unreadable("a key has more than 64 parts", where)
+    try:
+        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # an integer of 5,000 digits is a plain ValueError
         raise _unreadable(f"it is not TOML: {error}", where) from error
-    return ReadToml(toml, tuple(_unknown(toml, "")), migrated)
+
+
+def read_config(raw: dict[str, Any], where: str, words: Mapping[str, str] = MappingProxyType({})) -> ReadToml:
+    """Values in Harbor's terms; older keys are carried over in place.
+
+    Args:
+        raw: the file's values.
+        where: the file.
+        words: Harbor's dotted names, and what the file calls them, the longest first.
+
+    Raises:
+        Refusal: TASK_UNREADABLE naming every key that has a wrong value, in the file's words.
+    """
+
+    def called(name: str) -> str:
+        for ours, theirs in words.items():
+            if name == ours or name.startswith(f"{ours}."):
+                return theirs + name[len(ours) :]
+        return name
+
+    try:
+        migrated = tuple(called(line) for line in _migrate(raw))
+        toml = TaskToml.model_validate(raw)
+    except ValidationError as error:
+        raise _unreadable("; ".join(faults_of(error, called)), where) from error
+    except _Unfit as error:
+        raise _unreadable(called(str(error)), where) from error
+    unknown = (
+        UnknownKey(called(key.name), None if key.closest is None else called(key.closest)) for key in _unknown(toml, "")
+    )
+    return ReadToml(toml, tuple(unknown), migrated)
+
+
+def faults_of(error: ValidationError, called: Callable[[str], str] = str) -> list[str]:
+    """Every wrong value by its dotted name."""
+    return [f"{called('.'.join(map(str, fault['loc']))) or 'the file'}: {fault['msg']}" for fault in error.errors()]
 
 
 class _Unfit(ValueError):
@@ -68,7 +104,7 @@ class _Unfit(ValueError):
 
 
 def _unreadable(what: str, where: str) -> Refusal:
-    return Refusal(Reason.TASK_UNREADABLE, f"task.toml cannot be read: {what}.", path=where)
+    return Refusal(Reason.TASK_UNREADABLE, f"{PurePath(where).name} cannot be read: {what}.", path=where)
 
 
 def _migrate(raw: dict[str, Any]) -> Iterator[str]:

@@ -18,11 +18,12 @@ from the umask of whoever made the copy. Owners and times are left out: a copy o
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 import posixpath
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -112,6 +113,11 @@ class Tree:
         prefix = os.fsencode(folder).rstrip(b"/")
         return [entry for path, entry in self.entries.items() if path.startswith(prefix + b"/")]
 
+    def digest_below(self, folder: str) -> str:
+        """The digest that the tree of that folder alone has."""
+        cut = len(os.fsencode(folder)) + 1
+        return _digest(dataclasses.replace(entry, path=entry.path[cut:]) for entry in self.below(folder))
+
     def read(self, path: str, cap: int) -> bytes:
         """The bytes of a file as they were hashed.
 
@@ -177,10 +183,7 @@ def read_tree(root: Path) -> Tree:
                 path=str(root / os.fsdecode(entry.path)),
                 observed=shown(entry.target or b""),
             )
-    digest = hashlib.sha256(_HEADER)
-    for entry in entries.values():
-        digest.update(entry.encoded())
-    return Tree(root=root, entries=entries, digest=digest.hexdigest())
+    return Tree(root=root, entries=entries, digest=_digest(entries.values()))
 
 
 def mode_of(path: Path) -> int:
@@ -201,6 +204,13 @@ def plain_mode(mode: int) -> int:
 def shown(path: bytes) -> str:
     """Raw path bytes as text that always encodes as UTF-8; foreign bytes stand as `\\xNN`."""
     return path.decode("utf-8", "backslashreplace")
+
+
+def _digest(entries: Iterable[Entry]) -> str:
+    digest = hashlib.sha256(_HEADER)
+    for entry in entries:
+        digest.update(entry.encoded())
+    return digest.hexdigest()
 
 
 def _sized(data: bytes) -> bytes:

@@ -1,0 +1,183 @@
+"""The image of a task's world where a sandbox has images: a prebuilt one, or a build and what it starts from. Pure.
+
+A build is pinned before it is done: every image outside of the Dockerfile that a stage or a COPY is from gets replaced
+by the id that admission found for it, so that a name which moves in between changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from proctor.core.canonical import encode
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.tasks.dockerfile import Instruction, NotPlain, expand, split_words
+from proctor.tasks.offer import Offer, substitute_image
+from proctor.tasks.recipe import Recipe, Unsupported
+from proctor.tasks.task import Environment
+from proctor.tasks.tree import Tree
+
+_ONLY_BUILDKIT = {
+    "RUN": frozenset({"mount", "network", "security", "device"}),
+    "COPY": frozenset({"chmod", "link", "parents", "exclude"}),
+    "ADD": frozenset({"chmod", "link", "checksum", "keep-git-dir", "exclude", "unpack"}),
+}
+_NO_IMAGE = "scratch"
+
+
+@dataclass(frozen=True)
+class ImagePlan:
+    """What a world is made from. Either `reference` is the prebuilt image, or `folder` is built.
+
+    `folder` is relative to the task (`environment`, or where its tests lie), `dockerfile` a path in it and
+    `context_sha256` the digest of its tree. `bases` has the images that the build starts from: as the Dockerfile names
+    them, variables replaced, and which is taken for them. `named` is the image as the task names it, for records.
+    """
+
+    named: str
+    reference: str | None = None
+    folder: str | None = None
+    dockerfile: str = "Dockerfile"
+    context_sha256: str | None = None
+    bases: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    args: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    timeout_sec: float = 600.0
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The images that have to be here for it."""
+        return tuple(self.bases.values()) if self.reference is None else (self.reference,)
+
+
+def plan_image(environment: Environment, tree: Tree, offer: Offer) -> tuple[ImagePlan | None, list[Refusal]]:
+    """The image of an environment, and what stops it; None where the task has neither an image nor a build."""
+    if environment.image is not None:
+        taken = substitute_image(environment.image, offer)
+        return ImagePlan(environment.image, reference=taken), []
+    recipe, where = environment.recipe, str(tree.root / environment.file)
+    if recipe is None:
+        message = "The task names no image and has no Dockerfile, which a sandbox with images needs."
+        return None, [Refusal(Reason.IMAGE_MISSING, message, path=where)]
+    file = str(tree.root / recipe.path)
+    try:
+        bases = {base: substitute_image(base, offer) for base in external_images(recipe.instructions)}
+    except NotPlain as why:
+        return None, [Refusal(Reason.TASK_UNREADABLE, f"An image that the build starts from: {why}.", path=file)]
+    plan = ImagePlan(
+        named=next(iter(bases), _NO_IMAGE),
+        folder=environment.folder,
+        context_sha256=tree.digest_below(environment.folder),
+        bases=bases,
+        timeout_sec=environment.table.build_timeout_sec,
+    )
+    return plan, [] if offer.buildkit else _only_buildkit(recipe, file)
+
+
+def images_of(plans: Iterable[ImagePlan | None]) -> tuple[str, ...]:
+    """Every image that has to be here for the plans, once, sorted."""
+    return tuple(sorted({name for plan in plans if plan is not None for name in plan.wanted}))
+
+
+def build_key(plan: ImagePlan, base_ids: Mapping[str, str], platform: str) -> str:
+    """What names the result of a build: SHA-256, hex, over all that goes in.
+
+    Args:
+        plan: a build.
+        base_ids: the id of each image that it starts from, by name as the Dockerfile has it.
+        platform: such as `linux/amd64`.
+    """
+    content: dict[str, Any] = {
+        "context": plan.context_sha256,
+        "dockerfile": plan.dockerfile,
+        "args": dict(plan.args),
+        "bases": dict(base_ids),
+        "platform": platform,
+    }
+    return hashlib.sha256(encode(content)).hexdigest()
+
+
+def external_images(instructions: Iterable[Instruction]) -> tuple[str, ...]:
+    """The images outside of a Dockerfile that its stages, and COPY from an image, start from.
+
+    Raises:
+        NotPlain: a name with a variable that has no value.
+    """
+    return tuple(dict.fromkeys(name for _, name in _external(instructions)))
+
+
+def pinned(text: str, recipe: Recipe, ids: Mapping[str, str]) -> str:
+    """A Dockerfile with other images in the place of those outside of it, by name; its lines keep their numbers.
+
+    Raises:
+        NotPlain: as `external_images`.
+        KeyError: an image without an id.
+    """
+    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+    for instruction, name in _external(recipe.instructions):
+        span = instruction.last - instruction.line + 1
+        lines[instruction.line - 1 : instruction.last] = [_renamed(instruction, ids[name])] + [""] * (span - 1)
+    return "\n".join(lines)
+
+
+def _external(instructions: Iterable[Instruction]) -> Iterator[tuple[Instruction, str]]:
+    """Instructions that name an image which is no stage before them, and that image."""
+    variables: dict[str, str | None] = {}
+    stages: set[str] = set()
+    number = 0
+    for instruction in instructions:
+        if instruction.keyword == "ARG" and not number:
+            for word in split_words(instruction.rest, instruction.escape):
+                name, given, default = word.partition("=")
+                variables[name] = expand(default, variables, instruction.escape) if given else None
+        elif instruction.keyword == "FROM":
+            words = split_words(instruction.rest, instruction.escape)
+            if not words:
+                raise NotPlain("a FROM names no image")
+            name = expand(words[0], variables, instruction.escape)
+            if name.lower() not in stages and name != _NO_IMAGE:
+                yield instruction, name
+            stages |= {str(number), words[2].lower()} if len(words) == 3 else {str(number)}
+            number += 1
+        elif instruction.keyword == "COPY":
+            source = dict(instruction.flags).get("from", "")
+            if source and source.lower() not in stages:
+                yield instruction, source
+
+
+def _renamed(instruction: Instruction, image: str) -> str:
+    if instruction.keyword == "FROM":
+        rest = re.sub(r"\A\S+", image, instruction.rest)
+        flags = instruction.flags
+    else:
+        rest = instruction.rest
+        flags = tuple((name, image if name == "from" else value) for name, value in instruction.flags)
+    return " ".join([instruction.keyword, *(f"--{name}={value}" for name, value in flags), rest])
+
+
+def _only_buildkit(recipe: Recipe, file: str) -> list[Refusal]:
+    lines = [found for each in recipe.instructions if (found := _beyond_classic(each)) is not None]
+    if not lines:
+        return []
+    first = lines[0]
+    more = f" ({len(lines) - 1} more line(s) too)" if len(lines) > 1 else ""
+    return [
+        Refusal(
+            Reason.BUILD_UNSUPPORTED,
+            f"{recipe.path} line {first.line} needs BuildKit: {first.text}: {first.why}{more}.",
+            path=f"{file}:{first.line}",
+            observed=[{"line": line.line, "text": line.text, "why": line.why} for line in lines],
+        )
+    ]
+
+
+def _beyond_classic(instruction: Instruction) -> Unsupported | None:
+    if instruction.heredoc:
+        return Unsupported(instruction.line, instruction.text, "a heredoc")
+    only = _ONLY_BUILDKIT.get(instruction.keyword, frozenset())
+    flags = [f"--{name}" for name, value in instruction.flags if name in only or (name == "platform" and "$" in value)]
+    return Unsupported(instruction.line, instruction.text, ", ".join(flags)) if flags else None
