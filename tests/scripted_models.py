@@ -116,9 +116,9 @@ class ScriptedModels:
 
 
 @asynccontextmanager
-async def serving(models: ScriptedModels) -> AsyncIterator[ScriptedModels]:
-    """Listens on the loopback while the block runs."""
-    listener = socket.create_server(("127.0.0.1", 0))
+async def serving(models: ScriptedModels, listener: socket.socket | None = None) -> AsyncIterator[ScriptedModels]:
+    """Answers on the loopback, or on that socket, while the block runs."""
+    listener = listener or socket.create_server(("127.0.0.1", 0))
     app = web.Application(client_max_size=_MOST)
     app.router.add_route("*", "/{path:.*}", models.handle)
     runner = web.AppRunner(app, access_log=None)
