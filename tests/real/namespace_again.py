@@ -1,4 +1,4 @@
-"""Running test files of the namespace sandbox again in another process: as another user, on another kind of machine."""
+"""Running test files again in another process: as another user, on another kind of machine."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def python_for(uid: int) -> str:
 
 
 def run_again(names: Sequence[str], uid: int, *options: str, container: bool = False) -> str:
-    """The files of those names pass, run by the user of that number; with `container`, as in one. What they said."""
+    """The test files of those names pass, run by that user; with `container`, as in one. What they said."""
     python = python_for(uid)
-    files = [str(HERE / f"test_namespace_{name}.py") for name in names]
+    files = [str(HERE / f"test_{name}.py") for name in names]
     command = [python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *files, *options]
     with tempfile.TemporaryDirectory(prefix="u", dir="/tmp") as folder, tempfile.TemporaryDirectory() as uppers:
         os.chown(folder, uid, uid)

@@ -16,5 +16,6 @@ WHAT += " or bundle or accepted or left_running"
 
 @pytest.mark.parametrize("uid", [NOBODY, 0], ids=["ordinary", "root"])
 def test_worlds_are_the_same_in_a_container(uid: int) -> None:
-    said = run_again(["memory", "snapshots", "death", "worlds", "inside"], uid, "-k", WHAT, container=True)
+    names = [f"namespace_{name}" for name in ("memory", "snapshots", "death", "worlds", "inside")]
+    said = run_again(names, uid, "-k", WHAT, container=True)
     assert "SKIPPED" not in said, said

@@ -17,4 +17,4 @@ def python() -> str:
 @pytest.mark.usefixtures("python")
 @pytest.mark.parametrize("name", ["worlds", "files", "hiding", "snapshots", "death", "inside"])
 def test_as_an_ordinary_user(name: str) -> None:
-    run_again([name], NOBODY, "-k", "not cancelling or 0.01")
+    run_again([f"namespace_{name}"], NOBODY, "-k", "not cancelling or 0.01")
