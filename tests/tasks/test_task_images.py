@@ -109,6 +109,11 @@ def test_what_only_buildkit_can_is_named_with_its_line(folder: Make, images: Off
     assert obstacles(read_task(root), images(buildkit=True)) == []
 
 
+def test_a_platform_that_the_file_sets_is_the_classic_builder_s_too(folder: Make, images: Offers) -> None:
+    root = folder({"environment/Dockerfile": "ARG P=linux/amd64\nFROM --platform=$P debian:12\n"})
+    assert obstacles(read_task(root), images()) == []
+
+
 def test_a_build_is_left_to_the_builder(folder: Make, images: Offers) -> None:
     files = {
         "environment/Dockerfile": "FROM debian:12\nWORKDIR /d\nENV A=1\nRUN curl x | sh\nUSER me\n",

@@ -13,6 +13,7 @@ from proctor.core.tokens import Probe
 from proctor.sandbox.base import Availability, Image, SandboxKind, Tier
 from proctor.study import Design
 from proctor.study.design import ImageDesign
+from proctor.tasks.images import images_of
 from proctor.tasks.plan import TaskPlan
 
 SANDBOXES = "proctor.sandboxes"
@@ -68,11 +69,11 @@ def choose(wanted: str, frozen: Design | None, weigh: Weigh, probe: Probe) -> Wo
 
 
 def find_images(world: World, frozen: Design | None, pull: str, probe: Probe) -> tuple[dict[str, Image], list[Refusal]]:
-    """Every image that the tasks name, by name as written, and what stands against the others.
+    """Every image that the tasks' worlds are from, by name as it is taken, and what stands against the others.
 
     A run goes on with the images that it began with, whatever their names stand for now.
     """
-    names = _names(world)
+    names = images_of(image for plan in world.plans.values() for image in plan.images)
     began = {} if frozen is None else {image.name: image.id for image in frozen.images}
     found: dict[str, Image] = {}
     against: list[Refusal] = []
@@ -88,13 +89,6 @@ def find_images(world: World, frozen: Design | None, pull: str, probe: Probe) ->
         else:
             against.append(image)
     return found, against
-
-
-def _names(world: World) -> list[str]:
-    if not world.available.capabilities.builds_images:
-        return []
-    made = {made for plan in world.plans.values() for made in (plan.main, plan.verifier) if made is not None}
-    return sorted({plan.image for plan in made if plan.image is not None})
 
 
 def dressed(design: Design, world: World, images: Mapping[str, Image]) -> Design:

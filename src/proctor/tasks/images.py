@@ -28,6 +28,8 @@ _ONLY_BUILDKIT = {
     "ADD": frozenset({"chmod", "link", "checksum", "keep-git-dir", "exclude", "unpack"}),
 }
 _NO_IMAGE = "scratch"
+# variables that BuildKit sets by itself
+_PLATFORM = re.compile(r"\$\{?(BUILD|TARGET)(PLATFORM|OS|ARCH|VARIANT)")
 
 
 @dataclass(frozen=True)
@@ -179,5 +181,5 @@ def _beyond_classic(instruction: Instruction) -> Unsupported | None:
     if instruction.heredoc:
         return Unsupported(instruction.line, instruction.text, "a heredoc")
     only = _ONLY_BUILDKIT.get(instruction.keyword, frozenset())
-    flags = [f"--{name}" for name, value in instruction.flags if name in only or (name == "platform" and "$" in value)]
+    flags = [f"--{name}" for name, value in instruction.flags if name in only or _PLATFORM.search(value)]
     return Unsupported(instruction.line, instruction.text, ", ".join(flags)) if flags else None
