@@ -46,6 +46,7 @@ DOORS = LOOKS | {
     "proctor.admission.docker._ask": "an engine that listens is asked for its version, on its socket",
     "proctor.admission.docker._ping": "an address on which an engine may listen is tried, for `proctor doctor`",
     "proctor.admission.admit._create": "the verdict is on disk: the design and entry 0 follow",
+    "proctor.runner.installing.install.install": "the program of an agent, where a person asked for it",
     "proctor.api.verifying.verify": "the second program, in a process of its own",
     "proctor.api.writing._place": "a task folder, where a person asked for one",
     "proctor.cli.streams.open_missing": "/dev/null takes the place of a standard stream that the process lacks",

@@ -118,6 +118,12 @@ def check_bundle(bundle: InstalledBundle) -> None:
         raise _changed(bundle, seen)
 
 
+def version_in(said: str) -> str | None:
+    """The version in what a program says of itself: the first word that starts with a number."""
+    match = re.search(r"(?<![\w.])[0-9]+\.[0-9][0-9A-Za-z.+_-]*", said, re.ASCII)
+    return match[0].rstrip(".") if match is not None else None
+
+
 def _changed(bundle: InstalledBundle, observed: str) -> Refusal:
     return Refusal(
         Reason.BUNDLE_CHANGED,

@@ -26,11 +26,13 @@ COMMANDS = {
     "status": "proctor.cli.status:status",
     "logs": "proctor.cli.logs:logs",
     "shell": "proctor.cli.shell:shell",
+    "prune": "proctor.cli.prune:prune",
     "verify": "proctor.cli.verify:verify",
     "show": "proctor.cli.show:show",
     "results": "proctor.cli.results:results",
     "report": "proctor.cli.report:report",
     "tasks": "proctor.cli.tasks:tasks",
+    "agents": "proctor.cli.agents:agents",
     "keys": "proctor.cli.keys:keys",
     "completion": "proctor.cli.completion:completion",
 }

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from proctor.agents.base import Turn, Version
-from proctor.agents.bundles import VERSION, InstalledBundle, check_bundle, find_bundle
+from proctor.agents.bundles import VERSION, InstalledBundle, check_bundle, find_bundle, version_in
 from proctor.agents.environment import variables
-from proctor.agents.installing import version_in
 from proctor.agents.sources import Source
 from proctor.agents.watching import run_watched
 from proctor.core.models import Door

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import stat
 import tempfile
@@ -13,12 +12,21 @@ from pathlib import Path
 from typing import Any
 
 from proctor.agents.base import installed_agents
-from proctor.agents.bundles import FACTS, PROGRAM, VERSION, InstalledBundle, agents_folder, architecture, inside_of
-from proctor.agents.fetching import fetch_npm, run_tool
-from proctor.agents.interpreter import fetch_python
+from proctor.agents.bundles import (
+    FACTS,
+    PROGRAM,
+    VERSION,
+    InstalledBundle,
+    agents_folder,
+    architecture,
+    inside_of,
+    version_in,
+)
 from proctor.agents.sources import NpmSource, Source
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.runner.installing.interpreter import fetch_python
+from proctor.runner.installing.npm import fetch_npm, run_tool
 from proctor.tasks.tree import read_tree
 
 _PROBE_SEC = 120.0
@@ -93,12 +101,6 @@ def _make(agent: Installable, version: str, made: Path) -> InstalledBundle:
     bundle = InstalledBundle(agent.name, reported, architecture(), read_tree(program).digest, libc, ready)
     (ready / FACTS).write_text(json.dumps(bundle.as_record(), indent=2, sort_keys=True) + "\n", encoding="utf-8")
     return bundle
-
-
-def version_in(said: str) -> str | None:
-    """The version in what a program says of itself: the first word that starts with a number."""
-    match = re.search(r"(?<![\w.])[0-9]+\.[0-9][0-9A-Za-z.+_-]*", said, re.ASCII)
-    return match[0].rstrip(".") if match is not None else None
 
 
 def _open_to_all(program: Path) -> None:

@@ -12,11 +12,11 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from proctor.agents.fetching import FETCH_SEC, run_tool
-from proctor.agents.libraries import copy_libraries
 from proctor.agents.sources import PythonSource
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.runner.installing.libraries import copy_libraries
+from proctor.runner.installing.npm import FETCH_SEC, run_tool
 
 # Of the standard library: what no agent runs, and packages that are not its own.
 _LEFT_OUT = (

@@ -13,10 +13,10 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from proctor.agents.bundles import architecture
-from proctor.agents.libraries import copy_libraries
 from proctor.agents.sources import NpmPart, NpmSource
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.runner.installing.libraries import copy_libraries
 
 FETCH_SEC = 900.0
 # The largest of them has 400 MB in ten files.
