@@ -64,7 +64,8 @@ def plan_image(environment: Environment, tree: Tree, offer: Offer) -> tuple[Imag
     recipe, where = environment.recipe, str(tree.root / environment.file)
     if recipe is None:
         message = "The task names no image and has no Dockerfile, which a sandbox with images needs."
-        return None, [Refusal(Reason.IMAGE_MISSING, message, path=where)]
+        remedy = f"Add {environment.folder}/Dockerfile or docker_image, or use the namespace sandbox."
+        return None, [Refusal(Reason.IMAGE_MISSING, message, path=where, remedy=remedy)]
     file = str(tree.root / recipe.path)
     try:
         bases = {base: substitute_image(base, offer) for base in external_images(recipe.instructions)}

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from proctor.core.families import Family, Words
 
-TASK_NOT_FOUND = Words(Family.TASK, "There is no task at that path.", "Name a folder that holds task.toml.")
+TASK_NOT_FOUND = Words(Family.TASK, "There is no task at that path.", "Name a folder that holds a task.toml or task.md.")
 TASK_UNREADABLE = Words(
     Family.TASK, "A task's files cannot be read as its format wants.", "Mend the file that the message names."
 )
 TASK_FORMAT_LATER = Words(
     Family.TASK,
     "This is a task in a format that this version does not run yet.",
-    "Provide a task.toml, or use a version that has the format.",
+    "Provide a task.toml or task.md, or use a version that has the format.",
 )
-TASK_NOT_GRADABLE = Words(Family.TASK, "The task has no tests, so nothing could be graded.", "Add tests/test.sh.")
+TASK_NOT_GRADABLE = Words(Family.TASK, "The task has no tests, so nothing could be graded.", "Add the script that the message names.")
 TASK_NO_SOLUTION = Words(
     Family.TASK,
     "The task brings no solution, so it cannot be shown that it can be passed.",
-    "Add solution/solve.sh; a run with another agent than oracle is possible without.",
+    "Add the script that the message names; a run with another agent than oracle is possible without.",
 )
 TASK_SOLUTION_FAILS = Words(
     Family.TASK, "The task's own solution does not pass its tests.", "Mend the task before running agents on it."
