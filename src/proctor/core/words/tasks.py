@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from proctor.core.families import Family, Words
 
-TASK_NOT_FOUND = Words(Family.TASK, "There is no task at that path.", "Name a folder that holds a task.toml or task.md.")
+TASK_NOT_FOUND = Words(
+    Family.TASK, "There is no task at that path.", "Name a folder that holds a task.toml or task.md."
+)
 TASK_UNREADABLE = Words(
     Family.TASK, "A task's files cannot be read as its format wants.", "Mend the file that the message names."
 )
@@ -13,7 +15,9 @@ TASK_FORMAT_LATER = Words(
     "This is a task in a format that this version does not run yet.",
     "Provide a task.toml or task.md, or use a version that has the format.",
 )
-TASK_NOT_GRADABLE = Words(Family.TASK, "The task has no tests, so nothing could be graded.", "Add the script that the message names.")
+TASK_NOT_GRADABLE = Words(
+    Family.TASK, "The task has no tests, so nothing could be graded.", "Add the script that the message names."
+)
 TASK_NO_SOLUTION = Words(
     Family.TASK,
     "The task brings no solution, so it cannot be shown that it can be passed.",
