@@ -184,8 +184,9 @@ class Facts:
     """Facts of one invocation.
 
     `study`, `tasks`, `agents`, `models`, `questions` and `functions` (tools and scorers in Python) hold the problems
-    that reading them found; `obstacles` what stops a selected task on the sandbox that is there; `changed` the frozen
-    fields that differ on a resume: (field, was, is). `agreed` is None where nobody had to agree to what it can cost.
+    that reading them found; `skews` says which agents are not of the version that the study expects; `obstacles` what
+    stops a selected task on the sandbox that is there; `changed` the frozen fields that differ on a resume: (field,
+    was, is). `agreed` is None where nobody had to agree to what it can cost.
     """
 
     request: Request
@@ -193,6 +194,7 @@ class Facts:
     study: tuple[Refusal, ...] = ()
     tasks: tuple[Refusal, ...] = ()
     agents: tuple[Refusal, ...] = ()
+    skews: tuple[Refusal, ...] = ()
     models: tuple[Refusal, ...] = ()
     questions: tuple[Refusal, ...] = ()
     functions: tuple[Refusal, ...] = ()

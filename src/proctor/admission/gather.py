@@ -18,6 +18,7 @@ from proctor.admission.facts import Component, Facts, FolderFacts, Request
 from proctor.admission.money import money_facts
 from proctor.admission.notices import notices
 from proctor.admission.plans import plan_tasks
+from proctor.admission.programs import settings_of, version_skew, with_programs
 from proctor.admission.provenance import git_facts, versions
 from proctor.admission.ready import Ready
 from proctor.admission.worlds import Weigh, choose, dressed, find_images, sandbox_record
@@ -70,6 +71,7 @@ class _Found:
     study: list[Refusal] = field(default_factory=list)
     tasks: list[Refusal] = field(default_factory=list)
     agents: list[Refusal] = field(default_factory=list)
+    skews: list[Refusal] = field(default_factory=list)
     obstacles: list[Refusal] = field(default_factory=list)
 
 
@@ -123,9 +125,9 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
         )
     ready = None
     if design is not None:
-        design = dressed(design, world, images)
+        agents = _agents(design, frozen, loaded.folder, handed, found)
+        design = with_programs(dressed(design, world, images), agents)
         facts = replace(facts, **_changes(frozen, design))
-        agents = _agents(design, loaded.folder, handed, found)
         selected = {task.name: tasks[task.name] for task in design.tasks if task.name in tasks}
         ready = Ready(
             design=design,
@@ -149,6 +151,7 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
         study=tuple(found.study),
         tasks=tuple(found.tasks),
         agents=tuple(found.agents),
+        skews=tuple(found.skews),
         obstacles=tuple(found.obstacles),
     )
     return Gathered(facts, probes, design, ready, kind)
@@ -271,7 +274,9 @@ def _code(handed: HandedOver | None, frozen: Design | None) -> FunctionDesign | 
     return None if frozen is None else frozen.agent.code
 
 
-def _agents(design: Design, base: Path, handed: HandedOver | None, found: _Found) -> dict[str, Agent]:
+def _agents(
+    design: Design, frozen: Design | None, base: Path, handed: HandedOver | None, found: _Found
+) -> dict[str, Agent]:
     if found.agents:
         return {}
     code = design.agent.code
@@ -292,7 +297,8 @@ def _agents(design: Design, base: Path, handed: HandedOver | None, found: _Found
     for arm in design.arms:
         own = design.agent_of(arm.name)
         try:
-            agents[arm.name] = make_agent(own.name, own.settings, base, handed)
+            agents[arm.name] = make_agent(own.name, settings_of(own, frozen, arm.name), base, handed)
+            found.skews += version_skew(own, agents[arm.name], found.skews)
         except Refusal as refusal:
             if refusal.as_record() not in [known.as_record() for known in found.agents]:
                 found.agents.append(refusal)

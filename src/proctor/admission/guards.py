@@ -106,6 +106,9 @@ def tasks_selected(facts: Facts) -> Iterable[Refusal]:
         Reason.TASK_NEEDS_ROOT,
         Reason.NETWORK_UNAVAILABLE,
         Reason.ROOTFS_INVALID,
+        Reason.IMAGE_MISSING,
+        Reason.IMAGE_MOVED,
+        Reason.BUILD_UNSUPPORTED,
         Reason.NOT_IN_THIS_VERSION,
         Reason.FILE_UNREADABLE,
         Reason.TASK_UNREADABLE,
@@ -126,6 +129,8 @@ def tasks_runnable(facts: Facts) -> Iterable[Refusal]:
         Reason.AGENT_INVALID,
         Reason.AGENT_OPTIONS_INVALID,
         Reason.AGENT_UNSUITABLE,
+        Reason.BUNDLE_MISSING,
+        Reason.BUNDLE_CHANGED,
         Reason.DUPLICATE_NAME,
         Reason.FILE_MISSING,
         Reason.FILE_UNREADABLE,
@@ -137,6 +142,16 @@ def agent_sound(facts: Facts) -> Iterable[Refusal]:
 
 
 @guard(
+    "agent-version",
+    "The agent of every arm reports the version that the study expects, where it expects one.",
+    *(Reason.RUNTIME_VERSION_ABSENT, Reason.RUNTIME_SKEW),
+)
+def agent_version(facts: Facts) -> Iterable[Refusal]:
+    """Absence is decided before anything is compared."""
+    return facts.skews
+
+
+@guard(
     "sandbox-available",
     "A sandbox of the wanted kind can be had on this machine.",
     *(
@@ -144,6 +159,7 @@ def agent_sound(facts: Facts) -> Iterable[Refusal]:
         Reason.USER_NAMESPACES_FORBIDDEN,
         Reason.BWRAP_MISSING,
         Reason.ROOTFS_INVALID,
+        Reason.DOCKER_UNAVAILABLE,
     ),
 )
 def sandbox_available(facts: Facts) -> Iterable[Refusal]:

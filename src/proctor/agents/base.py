@@ -14,6 +14,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from proctor.agents.bundles import InstalledBundle
 from proctor.core.canonical import encode
 from proctor.core.models import Door, Message, ModelAccess, ToolBox
 from proctor.core.reasons import Reason
@@ -176,8 +177,14 @@ class Agent(Protocol):
 class Installed(Protocol):
     """An agent whose program is brought into its world as a bundle, and asked there for its version."""
 
+    installed: InstalledBundle
+
+    def check(self) -> None:
+        """See that its program is what was installed. Raises Refusal BUNDLE_CHANGED."""
+        ...
+
     def bundle(self) -> Bundle:
-        """Its program. Raises Refusal BUNDLE_MISSING, BUNDLE_CHANGED."""
+        """What its world has to be shown."""
         ...
 
     async def attest(self, turn: Turn) -> Version:

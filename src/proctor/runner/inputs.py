@@ -20,6 +20,7 @@ from proctor.evidence.disk import write_refusal
 from proctor.grading.solved import parse_solved
 from proctor.rollout.toolbox import FunctionTools, open_tools
 from proctor.rollout.workers import Workers
+from proctor.runner.images import Found
 from proctor.study import Design
 from proctor.tasks.tree import plain_mode, read_tree
 
@@ -29,14 +30,20 @@ FOLDER = "inputs"
 class Inputs:
     """Where the checked copies lie, and what acts with them: agents and skills by arm, models by (model, arm).
 
-    `boxes` are the tools of question rows, by model and arm; `rule` is what counts as solved.
+    `boxes` are the tools of question rows, by model and arm; `images` those of the run; `rule` is what counts as
+    solved.
     """
 
     def __init__(
-        self, copies: Mapping[Path, Path], ready: Ready, boxes: Mapping[tuple[str | None, str], FunctionTools]
+        self,
+        copies: Mapping[Path, Path],
+        ready: Ready,
+        boxes: Mapping[tuple[str | None, str], FunctionTools],
+        images: Found | None = None,
     ) -> None:
         design = ready.design
         self.boxes = boxes
+        self.images = images or {}
         self.rule = parse_solved(design.grading.solved)
         self._copies = dict(copies)
         self.agents = {arm.name: self._agent(ready, arm.name) for arm in design.arms}
@@ -50,10 +57,7 @@ class Inputs:
 
     def at(self, path: Path) -> Path:
         """The copy of a path that lies in a copied folder, and the path itself elsewhere."""
-        for original, copy in self._copies.items():
-            if path.is_relative_to(original):
-                return copy / path.relative_to(original)
-        return path
+        return copied(self._copies, path)
 
     def _agent(self, ready: Ready, arm: str) -> Agent:
         own = ready.design.agent_of(arm)
@@ -61,6 +65,14 @@ class Inputs:
             return ready.agents[arm]
         copy = self.at(ready.base / own.files.path)
         return make_agent(own.name, {**own.settings, "files": str(copy)}, ready.base, ready.handed)
+
+
+def copied(copies: Mapping[Path, Path], path: Path) -> Path:
+    """The copy of a path that lies in a copied folder, and the path itself elsewhere."""
+    for original, copy in copies.items():
+        if path.is_relative_to(original):
+            return copy / path.relative_to(original)
+    return path
 
 
 async def open_boxes(workers: Workers, design: Design) -> dict[tuple[str | None, str], FunctionTools]:

@@ -8,22 +8,25 @@ from dataclasses import replace
 from typing import Any
 
 from proctor.admission.ready import Ready
-from proctor.agents.base import Solution
+from proctor.agents.base import McpServer, Solution
 from proctor.core.ids import attempt_id, trial_folder
 from proctor.core.network import Network
+from proctor.core.refusal import Refusal
 from proctor.evidence.fold import NextAttempt
+from proctor.grading.grade import Assurance
 from proctor.grading.solved import DuplicateTests
 from proctor.rollout.job import Artifact, Command, Healthcheck, Job, RowJob, Tests, WorldPlan
+from proctor.runner.images import facts_of
 from proctor.runner.inputs import Inputs
-from proctor.sandbox.base import Limits, PutItem
+from proctor.sandbox.base import ImageFacts, Limits, PutItem
 from proctor.study.design import SandboxDesign
 from proctor.study.plan import Trial
 from proctor.tasks.context import CopyIn
 from proctor.tasks.environment_plan import EnvironmentPlan
-from proctor.tasks.plan import TaskPlan
+from proctor.tasks.plan import ImageKnows, TaskPlan
 from proctor.tasks.recipe import Command as BuildCommand
 from proctor.tasks.recipe import Folder
-from proctor.tasks.schema import EnvironmentTable
+from proctor.tasks.schema import EnvironmentTable, McpServerTable
 from proctor.tasks.task import TEST_SCRIPT, Task
 
 
@@ -50,7 +53,7 @@ def make_job(ready: Ready, inputs: Inputs, trial: Trial, coming: NextAttempt) ->
     }
     if trial.task not in ready.tasks:
         return _row_job(ready, inputs, trial, common)
-    task, plan = ready.tasks[trial.task], ready.plans[trial.task, trial.arm]
+    task, plan = ready.tasks[trial.task], _whole(ready.plans[trial.task, trial.arm], inputs)
     arm, sandbox = design.arm(trial.arm), design.sandbox_of(trial.arm)
     return Job(
         **common,
@@ -83,8 +86,28 @@ def make_job(ready: Ready, inputs: Inputs, trial: Trial, coming: NextAttempt) ->
         ),
         duplicate_tests=DuplicateTests(design.grading.duplicate_tests),
         hidden=ready.hidden,
+        assurance=Assurance(design.grading.assurance or Assurance.ISOLATED),
+        idle_sec=agent.idle_timeout_sec,
+        mcp_servers=tuple(_server(each) for each in plan.mcp_servers),
         keep=ready.keep,
     )
+
+
+def _whole(plan: TaskPlan, inputs: Inputs) -> TaskPlan:
+    """The plan with what only its images know, as far as they are there."""
+    if not plan.images:
+        return plan
+    main = facts_of(inputs.images, plan.main.image_plan)
+    own = None if plan.verifier is None else facts_of(inputs.images, plan.verifier.image_plan)
+    return plan.of_images(_knows(main), _knows(own))
+
+
+def _knows(image: ImageFacts | Refusal | None) -> ImageKnows:
+    return ImageKnows(image.workdir, image.user) if isinstance(image, ImageFacts) else ImageKnows("/", None)
+
+
+def _server(table: McpServerTable) -> McpServer:
+    return McpServer(table.name, table.transport, table.url, table.command, tuple(table.args))
 
 
 def _row_job(ready: Ready, inputs: Inputs, trial: Trial, common: Mapping[str, Any]) -> RowJob:
@@ -122,6 +145,7 @@ def _world(
             pids=sandbox.pids,
         ),
         network=Network(network),
+        image=facts_of(inputs.images, plan.image_plan),
         healthcheck=None
         if check is None
         else Healthcheck(check.command, check.interval_sec, check.timeout_sec, check.retries, check.start_period_sec),

@@ -7,6 +7,7 @@ import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ from proctor.rollout.workers import Workers
 from proctor.rollout.worlds import clear_dead
 from proctor.runner.control import serve, socket_path
 from proctor.runner.derived import fold_own, write_derived
-from proctor.runner.inputs import Inputs, discard, open_boxes, stage
+from proctor.runner.images import bring_images
+from proctor.runner.inputs import Inputs, copied, discard, open_boxes, stage
 from proctor.runner.lanes import Lanes
 from proctor.runner.money import limits_of
 from proctor.study import Design
@@ -135,6 +137,9 @@ class Session:
             Workers(admission.token, ready.base, withheld=frozenset(ready.keys))
         )
         boxes = await open_boxes(workers, ready.design)
+        images = await bring_images(
+            admission.kind, ready, partial(copied, copies), admission.token, self._progress.notice
+        )
         authority = Authority(admission.token, limits_of(ready.design), admission.journal, admission.past)
         self._progress.tally.money = lambda: _spend(ready.design, authority)
         tools = Tools(
@@ -149,7 +154,7 @@ class Session:
             workers,
         )
         lanes = self._request.jobs or ready.design.stage.lanes
-        inputs = Inputs(copies, ready, boxes)
+        inputs = Inputs(copies, ready, boxes, images)
         return Lanes(ready, inputs, admission.plan, admission.past, tools, self._progress, lanes)
 
     async def close(self, ending: Ending) -> Exit:

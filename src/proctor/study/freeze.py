@@ -12,10 +12,8 @@ from proctor.core.refusal import Refusal
 from proctor.study.arms import Resolved
 from proctor.study.design import (
     FORMAT,
-    AgentDesign,
     ArmDesign,
     BudgetDesign,
-    BundleDesign,
     Design,
     DrawDesign,
     FrozenTask,
@@ -44,8 +42,7 @@ class Parts:
     """What was found of the things that a study names.
 
     `tasks` are those that the study and the stage select, in any order, `models` those of the stage as they are
-    called, by name. `agent_code` is the class of an agent that was handed over in Python; `bundles` are the programs
-    of one that runs inside, by the version that the study (or an arm) asks for.
+    called, by name. `agent_code` is the class of an agent that was handed over in Python.
     """
 
     tasks: Sequence[FrozenTask]
@@ -53,11 +50,6 @@ class Parts:
     tools: tuple[ToolDesign, ...] = ()
     questions: QuestionsDesign | None = None
     agent_code: FunctionDesign | None = None
-    bundles: Mapping[str | None, BundleDesign] = field(default_factory=dict)
-
-    def found(self, agent: AgentDesign) -> AgentDesign:
-        """The agent with what was found of it."""
-        return replace(agent, code=self.agent_code, bundle=self.bundles.get(agent.settings.get("version")))
 
 
 def freeze(
@@ -147,9 +139,11 @@ def _design(
         study=StudyName(file.study.name, file.study.question),
         stage=StageDesign(name, stage.type, stage.epochs, stage.lanes, stage.deadline, stage.replacements),
         draw=DrawDesign(file.draw.seed),
-        agent=parts.found(resolved.agent),
+        agent=replace(resolved.agent, code=parts.agent_code),
         models=tuple(parts.models.values()),
-        arms=tuple(arm if arm.agent is None else replace(arm, agent=parts.found(arm.agent)) for arm in arms),
+        arms=tuple(
+            arm if arm.agent is None else replace(arm, agent=replace(arm.agent, code=parts.agent_code)) for arm in arms
+        ),
         tasks=tuple(parts.tasks),
         sandbox=resolved.sandbox,
         grading=GradingDesign(
