@@ -13,15 +13,25 @@ HOSTNAME = "sandbox"
 # Files of the kernel that tell of the host or act on it, and that an id mapped to the host's root could open.
 _MASKED_FILES = (
     "/proc/cmdline",
+    "/proc/iomem",
+    "/proc/ioports",
     "/proc/kcore",
+    "/proc/key-users",
     "/proc/keys",
     "/proc/kmsg",
+    "/proc/kpagecgroup",
+    "/proc/kpagecount",
+    "/proc/kpageflags",
     "/proc/latency_stats",
+    "/proc/pagetypeinfo",
     "/proc/sched_debug",
+    "/proc/slabinfo",
     "/proc/sysrq-trigger",
     "/proc/timer_list",
     "/proc/vmallocinfo",
 )
+# Our root is the host's root to these, and bwrap covers only what it finds writable itself.
+_READ_ONLY = ("/proc/sys", "/proc/pressure")
 _MASKED_FOLDERS = ("/proc/acpi", "/proc/asound", "/proc/scsi", "/proc/driver", "/proc/fs")
 
 
@@ -61,8 +71,9 @@ def words(
             said += ["--ro-bind", source, target]
     said += ["--dev", "/dev", "--size", str(shm_bytes), "--perms", "1777", "--tmpfs", "/dev/shm"]
     said += ["--remount-ro", "/dev", "--proc", "/proc"]
-    # Our root is the host's root to sysctl files, and bwrap covers only what it finds writable itself.
-    said += ["--ro-bind", "/proc/sys", "/proc/sys"]
+    for path in _READ_ONLY:
+        if Path(path).is_dir():
+            said += ["--ro-bind", path, path]
     for path in _MASKED_FILES:
         if Path(path).exists():
             said += ["--ro-bind", "/dev/null", path]
