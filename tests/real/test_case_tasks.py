@@ -4,57 +4,29 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from real_runs import ENOUGH_SEC, Proctor, bodies, finals, proctor
+from case_tasks import ANYWHERE, BOTH, CREDENTIALS, LATER, Right, checked, everything, folders, judged
+from real_runs import Proctor, bodies, finals, proctor
 
 from proctor.evidence.kinds import Kind
 
-__all__ = ["proctor"]
+__all__ = ["folders", "proctor"]
 pytestmark = pytest.mark.real
 
 IMAGES = ("python:3.13-slim", "ubuntu:24.04", "debian:bookworm-slim")
-CREDENTIALS = "tetrabench-credential-boundary"
-BOTH = {"oracle": "pass", "nop": "fail"}
-
-
-@dataclass(frozen=True)
-class Right:
-    """The right verdict on a folder: in a word, with these reasons and grades."""
-
-    word: str
-    reasons: tuple[str, ...] = ()
-    grades: Mapping[str, str] | None = None
-
-
-LATER = Right("refused", ("task_format_later",))
-ANYWHERE = {
-    "README.md": Right("passed over"),
-    "benchflow-acp-smoke": Right("ok", grades=BOTH),
-    "data-only/task-md/clean-body-roles-scenes": LATER,
-    "data-only/task-md/harbor-parity": LATER,
-    "data-only/task-md/multi-scene": LATER,
-    "data-only/task-md/nudgebench-team": LATER,
-    "data-only/terminal-bench-yaml/hello-world": LATER,
-    "data-only/terminal-bench-yaml/hf-model-inference": LATER,
-    "data-only/terminal-bench-yaml/parallelize-compute-squares": LATER,
-    "data-only/terminal-bench-yaml/pytorch-model-recovery": LATER,
-    # its test writes 1 whatever was done
-    "digest-alpha": Right("refused", ("task_no_solution", "task_nop_passes"), {"nop": "pass"}),
-    "digest-beta": Right("refused", ("task_not_gradable", "task_no_solution")),
-    CREDENTIALS: Right("ok", grades=BOTH),
-}
+PARITY = "data-only/task-md/harbor-parity"
+TOO_MUCH = ("task_needs_gpu", "task_needs_docker", "task_needs_docker", "not_in_this_version")
 ON_THE_HOST = ANYWHERE | {
+    PARITY: Right("refused", TOO_MUCH),
     "benchflow-demo-task": Right("refused", ("task_needs_docker", "task_no_solution")),
     "skillsbench-lake-warming": Right("refused", ("task_needs_docker",)),
     "tb4-v4-echo": Right("refused", ("task_needs_docker",)),
 }
 IN_THE_ROOT = ANYWHERE | {
+    PARITY: Right("refused", TOO_MUCH),
     "benchflow-demo-task": Right("refused", ("task_needs_packages", "task_no_solution")),
     "skillsbench-lake-warming": Right("refused", ("task_needs_packages",)),
     "tb4-v4-echo": Right("ok", grades=BOTH),
@@ -69,11 +41,6 @@ LACKING = {
 
 
 @pytest.fixture
-def folders(cases: Path) -> Path:
-    return cases / "tasks"
-
-
-@pytest.fixture
 def root() -> Path:
     """A Debian root folder with pytest in it; skips where none is named."""
     said = os.environ.get("PROCTOR_TEST_ROOT")
@@ -82,38 +49,16 @@ def root() -> Path:
     return Path(said)
 
 
-def checked(
-    proctor: Proctor, paths: Sequence[Path], *words: object, out: str = "checks"
-) -> tuple[int, list[dict[str, Any]]]:
-    """What `tasks check` says of the paths."""
-    out_path = proctor.home / out
-    process = proctor.start("tasks", "check", *paths, "--json", "--out", out_path, *words, stderr=subprocess.PIPE)
-    with process:
-        said, aside = process.communicate(timeout=ENOUGH_SEC)
-    assert said, aside
-    return process.returncode, json.loads(said)
-
-
 def stand_ins(root: Path) -> list[str]:
     return [word for image in IMAGES for word in ("--substitute", f"{image}={root}")]
-
-
-def judged(record: Mapping[str, Any]) -> Right:
-    reasons = tuple(refusal["reason"] for refusal in record["refusals"])
-    return Right(record["verdict"], reasons, record["grades"] or None)
-
-
-def everything(proctor: Proctor, folders: Path, *words: object) -> dict[str, dict[str, Any]]:
-    status, records = checked(proctor, sorted(folders.iterdir()), *words)
-    assert status == 3
-    return {str(Path(record["path"]).relative_to(folders)): record for record in records}
 
 
 def test_each_folder_gets_its_verdict_on_the_host_s_own_root(proctor: Proctor, folders: Path) -> None:
     records = everything(proctor, folders)
     assert {name: judged(record) for name, record in records.items()} == ON_THE_HOST
     formats = [records[name]["format"] for name, right in ON_THE_HOST.items() if right is LATER]
-    assert sorted(formats) == ["BenchFlow task.md"] * 4 + ["Terminal-Bench task.yaml"] * 4
+    assert formats == ["Terminal-Bench task.yaml"] * 4
+    assert [record["format"] for name, record in records.items() if "/task-md/" in name] == ["benchflow"] * 4
 
 
 def test_each_folder_gets_its_verdict_where_a_root_stands_in_for_its_image(
@@ -137,8 +82,8 @@ def test_each_folder_gets_its_verdict_where_a_root_stands_in_for_its_image(
 def test_a_folder_of_tasks_is_walked_and_plain_files_are_passed_over(proctor: Proctor, folders: Path) -> None:
     status, records = checked(proctor, [folders / "README.md", folders / "benchflow-acp-smoke"])
     assert (status, [record["verdict"] for record in records]) == (0, ["passed over", "ok"])
-    status, records = checked(proctor, [folders / "data-only"], out="later")
-    assert (status, len(records)) == (3, 8)
+    status, records = checked(proctor, [folders / "data-only/terminal-bench-yaml"], out="later")
+    assert (status, len(records)) == (3, 4)
     assert not (proctor.home / "later").exists()
 
 
@@ -189,10 +134,12 @@ def test_those_that_can_run_are_a_study(proctor: Proctor, folders: Path, root: P
     {
         ("hello-*",): {"task_format_later": 1},
         ("*",): {
-            "task_format_later": 8,
-            "task_needs_docker": 3,
-            "task_no_solution": 3,
-            "task_not_gradable": 1,
+            "not_in_this_version": 1,
+            "task_format_later": 4,
+            "task_needs_docker": 5,
+            "task_needs_gpu": 1,
+            "task_no_solution": 6,
+            "task_not_gradable": 4,
         },
         ("nobody",): {"nothing_selected": 1},
     }.items(),
