@@ -153,6 +153,6 @@ def _read(folder: Path) -> InstalledBundle | None:
 
 
 def _order(version: str) -> tuple[tuple[int, str], ...]:
-    """Numbers by their value, words by the alphabet, and before numbers: `2.0.rc1` comes before `2.0.0`."""
+    """Numbers by their value; a word comes before the end, so that `2.0rc1` is older than `2.0`."""
     parts = re.findall(r"[0-9]+|[A-Za-z]+", version)
-    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in parts)
+    return (*((int(part), "") if part.isdigit() else (-2, part) for part in parts), (-1, ""))

@@ -13,10 +13,7 @@ _FAMILIES: Mapping[str, tuple[Mapping[str, str], tuple[str, ...]]] = {
     "responses": _OPENAI,
     "practice": _OPENAI,
     "anthropic": ({"ANTHROPIC_BASE_URL": ""}, ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")),
-    "gemini": (
-        {"GOOGLE_GEMINI_BASE_URL": "", "GEMINI_BASE_URL": ""},
-        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-    ),
+    "gemini": ({"GOOGLE_GEMINI_BASE_URL": ""}, ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
 }
 # a proxy of the host is none inside, and the gateway is on the loopback
 _DIRECT = {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}

@@ -49,6 +49,7 @@ class ClaudeCode(InstalledAgent):
         start=_START,
         libc=("glibc", "musl", "own"),
     )
+    shells = ("bash", "zsh")
     apis = frozenset({"anthropic"})
     skills = "skills"
     logs = ("projects",)

@@ -25,9 +25,9 @@ class MiniSweAgent(InstalledAgent):
     def start(self, turn: Turn, door: Door) -> Start:
         """The instruction in a configuration file, which has room for any; keys come by variables alone."""
         config = merged({"agent": {"cost_limit": 0}}, self.config, _required(turn, door))
-        words = ("-m", "minisweagent.run.mini", "-c", "mini.yaml", "-c", f"{HOME}/config.yaml")
+        words = ("-m", "minisweagent.run.mini", "-o", f"{HOME}/{_TRAJECTORY}")
         return Start(
-            words,
+            (*words, "-c", "mini.yaml", "-c", f"{HOME}/config.yaml"),
             # JSON is YAML
             files={"config.yaml": json.dumps(config).encode()},
             env={
@@ -54,6 +54,6 @@ def _required(turn: Turn, door: Door) -> dict[str, Any]:
     }
     return {
         "run": {"task": task},
-        "agent": {"mode": "yolo", "confirm_exit": False, "output_path": f"{HOME}/{_TRAJECTORY}"},
+        "agent": {"mode": "yolo", "confirm_exit": False},
         "model": {"model_name": f"openai/{door.model}", "model_kwargs": without_nones(asked)},
     }

@@ -23,6 +23,13 @@ from proctor.sandbox.base import Bundle, Ended, Exec, PutItem
 # The program's own folder: written by nothing else, made anew for each attempt, and no part of the task's result.
 HOME = "/agent/home"
 KNOWN = ("config", "env", "version")
+# $0 holds the shells of which it needs one
+_ATTEST = """\
+[ -z "$0" ] || for shell in $0 -; do
+  if [ "$shell" = - ]; then echo "it needs one of: $0"; exit 1; fi
+  if command -v "$shell" >/dev/null; then break; fi
+done
+exec "$@\""""
 _ATTEST_SEC = 120.0
 _SAID_BYTES = 4_096
 _LOG_BYTES, _LOG_FILES = 64 << 20, 500
@@ -52,6 +59,8 @@ class InstalledAgent(ABC):
     name: ClassVar[str]
     source: ClassVar[Source]
     version_words: ClassVar[tuple[str, ...]] = ("--version",)
+    # a world has to have one of these; empty for a program that is content with any sh
+    shells: ClassVar[tuple[str, ...]] = ()
     # what it takes skills from, in its own folder; None for a program that knows none
     skills: ClassVar[str | None] = None
     # what of its own folder is brought out after it
@@ -107,7 +116,7 @@ class InstalledAgent(ABC):
         said = turn.output / "version.txt"
         ended = await turn.sandbox.exec(
             Exec(
-                (*self.installed.entry, *self.version_words),
+                ("sh", "-c", _ATTEST, " ".join(self.shells), *self.installed.entry, *self.version_words),
                 stdout=said,
                 env=dict(turn.env),
                 user=turn.user,
