@@ -48,13 +48,12 @@ class Chat:
         tools: Sequence[ToolSpec] = (),
         max_output_tokens: int | None = None,
     ) -> Call:
-        """See `Wire.request`. OpenAI's own models refuse `max_tokens`, most others know nothing else."""
+        """See `Wire.request`."""
         self.check(model)
-        bound = "max_completion_tokens" if model.provider == "openai" else "max_tokens"
         body: dict[str, Any] = {
             "model": model.model,
             "messages": [_sent(message) for message in messages],
-            bound: output_bound(model, max_output_tokens),
+            bound_key(model): output_bound(model, max_output_tokens),
         }
         if model.effort is not None:
             body["reasoning_effort"] = model.effort
@@ -90,6 +89,11 @@ class Chat:
         notes = Notes()
         names: dict[str, str] = {}
         return [_message(each, names, notes) for each in notes.items(read_request(body).get("messages"))]
+
+
+def bound_key(model: ModelDesign) -> str:
+    """The key that bounds the output: OpenAI's own models refuse `max_tokens`, most others know nothing else."""
+    return "max_completion_tokens" if model.provider == "openai" else "max_tokens"
 
 
 def _sent(message: Message) -> dict[str, Any]:
