@@ -16,6 +16,7 @@ from proctor.evidence.kinds import Kind
 __all__ = ["folders", "proctor"]
 pytestmark = pytest.mark.real
 
+NAMESPACE = ("--sandbox", "namespace")
 IMAGES = ("python:3.13-slim", "ubuntu:24.04", "debian:bookworm-slim")
 PARITY = "data-only/task-md/harbor-parity"
 TOO_MUCH = ("task_needs_gpu", "task_needs_docker", "task_needs_docker", "not_in_this_version")
@@ -54,7 +55,7 @@ def stand_ins(root: Path) -> list[str]:
 
 
 def test_each_folder_gets_its_verdict_on_the_host_s_own_root(proctor: Proctor, folders: Path) -> None:
-    records = everything(proctor, folders)
+    records = everything(proctor, folders, *NAMESPACE)
     assert {name: judged(record) for name, record in records.items()} == ON_THE_HOST
     formats = [records[name]["format"] for name, right in ON_THE_HOST.items() if right is LATER]
     assert formats == ["Terminal-Bench task.yaml"] * 4
@@ -64,7 +65,7 @@ def test_each_folder_gets_its_verdict_on_the_host_s_own_root(proctor: Proctor, f
 def test_each_folder_gets_its_verdict_where_a_root_stands_in_for_its_image(
     proctor: Proctor, folders: Path, root: Path
 ) -> None:
-    records = everything(proctor, folders, *stand_ins(root))
+    records = everything(proctor, folders, *NAMESPACE, *stand_ins(root))
     assert {name: judged(record) for name, record in records.items()} == IN_THE_ROOT
     lacking = {
         name: refusal["observed"]
