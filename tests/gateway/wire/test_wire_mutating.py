@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from os.path import commonprefix
+from itertools import takewhile
 from typing import Any
 
 import pytest
@@ -116,6 +116,11 @@ def test_nothing_that_is_not_admitted_happens() -> None:
     assert mutated(route("chat"), body, BOTH, 5)[1] == (INCLUDE_USAGE, CLAMP_MAX_OUTPUT)
 
 
+def shared(one: bytes, other: bytes) -> int:
+    """Bytes with which both begin."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -160,6 +165,6 @@ def test_only_what_is_admitted_differs_and_the_bound_holds(
         assert after.get("stream_options") == before.get("stream_options")
     assert mutated(route(name), changed, BOTH, 7) == (changed, ())
     if name != "chat":
-        prefix = len(commonprefix([body, changed]))
-        suffix = len(commonprefix([body[prefix:][::-1], changed[prefix:][::-1]]))
+        prefix = shared(body, changed)
+        suffix = shared(body[prefix:][::-1], changed[prefix:][::-1])
         assert len(body) - prefix - suffix <= len("null")
