@@ -60,6 +60,7 @@ FAULTS: dict[str, tuple[Facts, Reason]] = {
     "tasks-selected": (replace(GOOD, selected=0), Reason.NOTHING_SELECTED),
     "tasks-runnable": (replace(GOOD, obstacles=(said(Reason.TASK_NEEDS_DOCKER),)), Reason.TASK_NEEDS_DOCKER),
     "agent-sound": (replace(GOOD, agents=(said(Reason.UNKNOWN_AGENT),)), Reason.UNKNOWN_AGENT),
+    "agent-version": (replace(GOOD, skews=(said(Reason.RUNTIME_SKEW),)), Reason.RUNTIME_SKEW),
     "sandbox-available": (
         replace(GOOD, sandbox=replace(AVAILABLE, available=False, refusals=(said(Reason.USER_NAMESPACES_FORBIDDEN),))),
         Reason.USER_NAMESPACES_FORBIDDEN,
@@ -152,8 +153,8 @@ def test_no_guard_is_dead(guard_id: str) -> None:
     assert REGISTRY.run(facts, disabled=frozenset({guard_id})) == []
 
 
-def test_only_an_unclean_work_tree_can_be_waived() -> None:
-    assert {reason for guard in REGISTRY for reason in guard.waivable} == {Reason.GIT_DIRTY}
+def test_only_an_unclean_work_tree_and_another_version_can_be_waived() -> None:
+    assert {reason for guard in REGISTRY for reason in guard.waivable} == {Reason.GIT_DIRTY, Reason.RUNTIME_SKEW}
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,15 @@ from proctor.tasks.plan import TaskPlan
 SANDBOXES = "proctor.sandboxes"
 # in the order in which `auto` tries them
 _AUTO = ("namespace", "docker")
+# what another kind of sandbox may be able to do
+_ELSEWHERE = frozenset(
+    {
+        Reason.TASK_NEEDS_DOCKER,
+        Reason.TASK_NEEDS_PACKAGES,
+        Reason.TASK_NEEDS_ROOT,
+        Reason.NETWORK_UNAVAILABLE,
+    }
+)
 
 Plans = Mapping[tuple[str, str], TaskPlan]
 Weigh = Callable[[Availability], tuple[Plans, list[Refusal]]]
@@ -64,6 +73,8 @@ def choose(wanted: str, frozen: Design | None, weigh: Weigh, probe: Probe) -> Wo
         if available.available and not obstacles:
             return world
         first = first or world
+        if available.available and not any(obstacle.reason in _ELSEWHERE for obstacle in obstacles):
+            break
     assert first is not None
     return first
 
@@ -74,6 +85,8 @@ def find_images(world: World, frozen: Design | None, pull: str, probe: Probe) ->
     A run goes on with the images that it began with, whatever their names stand for now.
     """
     names = images_of(image for plan in world.plans.values() for image in plan.images)
+    if not names:
+        return {}, []
     began = {} if frozen is None else {image.name: image.id for image in frozen.images}
     found: dict[str, Image] = {}
     against: list[Refusal] = []
