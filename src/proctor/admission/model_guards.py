@@ -9,13 +9,8 @@ from proctor.core.guards import Registry
 from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.gateway.wire.routes import routes_of
 
-# What a model of a format is asked by: OpenAI's two formats are ways to the same models.
-SPOKEN = {
-    "chat": frozenset({"chat", "responses"}),
-    "responses": frozenset({"chat", "responses"}),
-    "practice": frozenset({"chat"}),
-}
 MODELS: Registry[Facts] = Registry()
 guard = MODELS.guard
 
@@ -80,7 +75,7 @@ def model_suitable(facts: Facts) -> Iterable[Refusal]:
     if calling is None or not calling.able.apis:
         return
     for model, api in calling.apis.items():
-        if not calling.able.apis & SPOKEN.get(api, frozenset({api})):
+        if not calling.able.apis & routes_of(api):
             yield Refusal(
                 Reason.MODEL_UNSUITABLE,
                 f"the agent {calling.agent!r} does not speak the wire format of the model {model!r}",

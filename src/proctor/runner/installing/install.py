@@ -67,6 +67,8 @@ def install(name: str, version: str | None = None, folder: Path | None = None) -
             observed=name,
             required=sorted(known),
         )
+    if version is not None and not VERSION.fullmatch(version):
+        raise Refusal(Reason.INSTALL_FAILED, f"{version!r} is no version of {name!r}", observed=version)
     agent = known[name]
     place = (agents_folder(os.environ) if folder is None else folder) / name
     try:
