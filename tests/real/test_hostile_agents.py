@@ -141,6 +141,13 @@ def test_writers_of_the_verdict_that_stay_write_none(field: Field, solved: bool,
     assert agent["ended"]["leftovers"] >= 3
 
 
+@pytest.mark.parametrize("assurance", ["isolated", "shared"])
+def test_who_answers_for_the_keeper_of_the_world_stays_no_longer(field: Field, assurance: str) -> None:
+    command = "cd /agent && python3 thief.py; until [ -e /tmp/wrote ]; do sleep 0.01; done"
+    seen = field.attack(command, stage=f'[grading]\nassurance = "{assurance}"\n')
+    assert seen.grades == {"one": FAIL}
+
+
 def test_work_after_the_timeout_is_no_work(field: Field) -> None:
     seen = field.attack("python3 -I /agent/writer.py 3 3; sleep 1000", timeout="2s")
     assert (seen.grades, seen.ends) == ({"one": FAIL}, {"one": ("completed", "agent_timeout")})

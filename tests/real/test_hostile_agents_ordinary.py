@@ -9,4 +9,4 @@ pytestmark = pytest.mark.real
 
 
 def test_attacks_on_an_ordinary_user() -> None:
-    assert "9 passed" in run_again(["hostile_agents"], NOBODY, "-k", "namespace")
+    assert "11 passed" in run_again(["hostile_agents"], NOBODY, "-k", "namespace")
