@@ -29,6 +29,7 @@ from proctor.gateway.wire.reading import MAX_REPLY_BYTES
 APIS = sorted(WHOLE)
 BUCKETS = {
     "chat": {"input": 12, "cache_read": 8, "output": 7, "reasoning": 5},
+    "responses": {"input": 12, "cache_read": 8, "output": 7, "reasoning": 5},
     "anthropic": {"input": 3, "cache_read": 40, "cache_write": 12_000, "cache_write_1h": 304, "output": 550},
     "gemini": {"input": 12, "cache_read": 8, "tool_input": 3, "output": 7, "reasoning": 5},
 }

@@ -6,18 +6,19 @@ import json
 from typing import Any
 
 import pytest
-from wire_parts import ANTHROPIC, CHAT, GEMINI_PARTS, WHOLE, model, read
+from wire_parts import ANTHROPIC, CHAT, GEMINI_PARTS, RESPONSES_ITEMS, WHOLE, model, read
 
 from proctor.core.models import Message, Role, ToolCall, ToolSpec
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.gateway.wire.base import Call, Native, endpoint
-from proctor.gateway.wire.formats import WIRES, conversation
+from proctor.gateway.wire.formats import WIRES, api_of_route, conversation
 from proctor.study.design import ModelDesign
 from proctor.study.providers import PROVIDERS
 
 MODELS = {
     "chat": model(),
+    "responses": model(api="responses"),
     "anthropic": model("anthropic", "anthropic"),
     "gemini": model("google", "gemini"),
 }
@@ -108,6 +109,79 @@ def test_an_anthropic_request() -> None:
     assert (older["output_config"], "thinking" in older) == ({"effort": "low"}, False)
 
 
+def test_a_responses_request() -> None:
+    call = WIRES["responses"].request(model(api="responses", effort="low"), TALK, TOOLS, 50)
+    assert (call.path, dict(call.headers)) == ("/responses", {"content-type": "application/json"})
+    assert json.loads(call.body) == {
+        "model": "m-1",
+        "instructions": "be brief",
+        "max_output_tokens": 50,
+        "store": False,
+        "reasoning": {"effort": "low"},
+        "include": ["reasoning.encrypted_content"],
+        "tools": [{"type": "function", "name": "look", "description": "looks", "parameters": SCHEMA, "strict": False}],
+        "input": [
+            {"role": "user", "content": "hi"},
+            {"type": "function_call", "call_id": "a", "name": "look", "arguments": '{"at":"x"}'},
+            {"type": "function_call", "call_id": "b", "name": "nap", "arguments": "{"},
+            {"type": "function_call_output", "call_id": "a", "output": "seen"},
+            {"type": "function_call_output", "call_id": "b", "output": ""},
+            {"role": "user", "content": "go on"},
+            {"role": "assistant", "content": "done"},
+        ],
+    }
+    assert not {"reasoning", "include", "tools", "instructions"} & sent(model(api="responses"), TALK[1:2]).keys()
+
+
+def test_reasoning_that_was_kept_nowhere_is_not_referred_to() -> None:
+    items = [{"type": "reasoning", "id": "r", "summary": []}, {"type": "message", "id": "m", "content": []}]
+    said = Message(Role.ASSISTANT, native=Native("responses", items))
+    assert sent(MODELS["responses"], [said])["input"] == [{"type": "message", "content": []}]
+
+
+def test_items_of_every_kind_of_call_read_back_as_calls_and_their_results() -> None:
+    items = [
+        {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "brief"}]},
+        {"role": "user", "content": "hi"},
+        {"type": "reasoning", "encrypted_content": "x"},
+        {"type": "custom_tool_call", "call_id": "a", "name": "patch", "input": '{"is": "text"}'},
+        {"type": "local_shell_call", "call_id": "b", "action": {"command": ["ls"]}},
+        {"type": "custom_tool_call_output", "call_id": "a", "output": [{"type": "input_text", "text": "ok"}]},
+        {"type": "local_shell_call_output", "call_id": "b", "output": {"stdout": "f"}},
+    ]
+    body = json.dumps({"model": "m", "instructions": "first", "input": items}).encode()
+    assert conversation("responses", body) == [
+        Message(Role.SYSTEM, "first"),
+        Message(Role.SYSTEM, "brief"),
+        Message(Role.USER, "hi"),
+        Message(
+            Role.ASSISTANT,
+            calls=(
+                ToolCall("a", "patch", None, '{"is": "text"}'),
+                ToolCall("b", "local_shell", {"command": ["ls"]}, '{"command":["ls"]}'),
+            ),
+        ),
+        Message(Role.TOOL, "ok", call_id="a", tool="patch"),
+        Message(Role.TOOL, '{"stdout":"f"}', call_id="b", tool="local_shell"),
+    ]
+    assert conversation("responses", b'{"input":"hi"}') == [Message(Role.USER, "hi")]
+
+
+def test_the_format_of_a_recorded_exchange_is_that_of_its_route() -> None:
+    routes = {
+        "POST /v1/chat/completions": "chat",
+        "POST /openai/v1/chat/completions": "chat",
+        "POST /v1/responses": "responses",
+        "POST /anthropic/v1/messages": "anthropic",
+        "POST /v1/messages/count_tokens": "anthropic",
+        "POST /v1beta/models/m:generateContent": "gemini",
+        "POST /practice": None,
+        "GET /v1/messages": None,
+        "": None,
+    }
+    assert {route: api_of_route(route) for route in routes} == routes
+
+
 def test_a_gemini_request() -> None:
     call = WIRES["gemini"].request(model("google", "gemini", "models/gemini-3/x", "high"), TALK, TOOLS, 50)
     assert call.path == "/v1beta/models/gemini-3%2Fx:generateContent"
@@ -146,10 +220,11 @@ def test_an_answer_goes_back_to_its_own_format_as_it_came_and_to_others_rebuilt(
     said = Message(Role.ASSISTANT, reply.text, reply.calls, native=reply.native)
     came: dict[str, Any] = {
         "chat": {"messages": [CHAT["choices"][0]["message"]]},
+        "responses": {"input": RESPONSES_ITEMS},
         "anthropic": {"messages": [{"role": "assistant", "content": ANTHROPIC["content"]}]},
         "gemini": {"contents": [{"role": "model", "parts": GEMINI_PARTS}]},
     }
-    name = "contents" if api == "gemini" else "messages"
+    (name,) = came[api]
     assert sent(MODELS[api], [said])[name] == came[api][name]
     for other in WHOLE.keys() - {api}:
         rebuilt = sent(MODELS[other], [said])
@@ -212,7 +287,8 @@ def test_a_body_that_is_no_object_has_no_digest_and_no_conversation(api: str, bo
 @pytest.mark.parametrize("api", sorted(WHOLE))
 @pytest.mark.parametrize("wrong", [7, "x", [], [7], [[7]], {}, [{"role": 7, "content": 7, "parts": 7}], None])
 def test_a_conversation_of_wrong_types_is_read_as_far_as_it_can_be(api: str, wrong: Any) -> None:
-    body = json.dumps({"messages": wrong, "contents": wrong, "system": wrong, "systemInstruction": wrong}).encode()
+    said = ("messages", "contents", "system", "systemInstruction", "input", "instructions")
+    body = json.dumps(dict.fromkeys(said, wrong)).encode()
     assert all(message.calls == () for message in conversation(api, body))
     assert len(WIRES[api].digest(body)) == 64
 
@@ -263,10 +339,11 @@ def test_paths_are_joined_to_any_base_url(base: str, path: str, url: str) -> Non
 
 
 def test_every_provider_speaks_a_format_and_the_key_is_in_no_request() -> None:
-    assert {provider.api for provider in PROVIDERS.values()} == set(WIRES)
+    assert {provider.api for provider in PROVIDERS.values()} <= set(WIRES)
     headers = {api: WIRES[api].auth_header("k-1") for api in WHOLE}
     assert headers == {
         "chat": ("authorization", "Bearer k-1"),
+        "responses": ("authorization", "Bearer k-1"),
         "anthropic": ("x-api-key", "k-1"),
         "gemini": ("x-goog-api-key", "k-1"),
     }

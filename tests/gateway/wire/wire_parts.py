@@ -164,9 +164,77 @@ GEMINI_CHUNKS = [
     for part in GEMINI_PARTS
 ] + [{"candidates": [{"content": {"role": "model"}, "finishReason": "STOP"}], "usageMetadata": GEMINI_USAGE}]
 
-WHOLE: dict[str, dict[str, Any]] = {"chat": CHAT, "anthropic": ANTHROPIC, "gemini": GEMINI}
+RESPONSES_USAGE = {
+    "input_tokens": 20,
+    "input_tokens_details": {"cached_tokens": 8},
+    "output_tokens": 12,
+    "output_tokens_details": {"reasoning_tokens": 5},
+    "total_tokens": 32,
+}
+RESPONSES_ITEMS = [
+    {"type": "reasoning", "id": "r1", "summary": [{"type": "summary_text", "text": "a tool helps"}],
+     "encrypted_content": "c2VhbGVk"},
+    {"type": "message", "id": "m1", "role": "assistant", "status": "completed",
+     "content": [{"type": "output_text", "text": "Ich schaue nach: ü👋", "annotations": []}]},
+    {"type": "function_call", "id": "f1", "call_id": "t1", "name": "look", "arguments": '{"at":"a[0]"}'},
+    {"type": "function_call", "id": "f2", "call_id": "t2", "name": "nap", "arguments": "{}"},
+]  # fmt: skip
+RESPONSES = {
+    "id": "resp_1",
+    "object": "response",
+    "status": "completed",
+    "model": "m-1-2026",
+    "error": None,
+    "incomplete_details": None,
+    "output": RESPONSES_ITEMS,
+    "usage": RESPONSES_USAGE,
+}
+RESPONSES_BEGUN = {**RESPONSES, "status": "in_progress", "output": [], "usage": None}
+
+
+def item_begun(index: int, **changes: Any) -> dict[str, Any]:
+    item = {**RESPONSES_ITEMS[index], **changes}
+    return {"type": "response.output_item.added", "output_index": index, "item": item}
+
+
+def item_piece(index: int, kind: str, delta: str, **more: Any) -> dict[str, Any]:
+    return {"type": f"response.{kind}.delta", "output_index": index, "item_id": "other", "delta": delta, **more}
+
+
+def item_done(index: int) -> dict[str, Any]:
+    return {"type": "response.output_item.done", "output_index": index, "item": RESPONSES_ITEMS[index]}
+
+
+RESPONSES_EVENTS = [
+    {"type": "response.created", "response": RESPONSES_BEGUN},
+    {"type": "response.in_progress", "response": RESPONSES_BEGUN},
+    item_begun(0, summary=[], encrypted_content=None),
+    item_piece(0, "reasoning_summary_text", "a tool ", summary_index=0),
+    item_piece(0, "reasoning_summary_text", "helps", summary_index=0),
+    item_done(0),
+    item_begun(1, content=[], status="in_progress"),
+    {"type": "response.content_part.added", "output_index": 1, "content_index": 0, "part": {"type": "output_text"}},
+    item_piece(1, "output_text", "Ich schaue nach: ", content_index=0),
+    item_piece(1, "output_text", "ü👋", content_index=0),
+    item_done(1),
+    item_begun(2, arguments=""),
+    item_piece(2, "function_call_arguments", '{"at":'),
+    item_piece(2, "function_call_arguments", '"a[0]"}'),
+    item_done(2),
+    item_begun(3, arguments=""),
+    item_done(3),
+    {"type": "response.completed", "response": RESPONSES},
+]
+
+WHOLE: dict[str, dict[str, Any]] = {
+    "chat": CHAT,
+    "responses": RESPONSES,
+    "anthropic": ANTHROPIC,
+    "gemini": GEMINI,
+}
 STREAMS: dict[str, list[dict[str, Any]]] = {
     "chat": CHAT_CHUNKS,
+    "responses": RESPONSES_EVENTS,
     "anthropic": ANTHROPIC_EVENTS,
     "gemini": GEMINI_CHUNKS,
 }

@@ -16,11 +16,11 @@ import orjson
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.gateway.wire import anthropic_reply, chat_reply, gemini_reply
+from proctor.gateway.wire import anthropic_reply, chat_reply, gemini_reply, responses_reply
 from proctor.study.providers import PRACTICE
 
-CHAT, ANTHROPIC, GEMINI = chat_reply.API, anthropic_reply.API, gemini_reply.API
-RESPONSES = "responses"
+CHAT, RESPONSES = chat_reply.API, responses_reply.API
+ANTHROPIC, GEMINI = anthropic_reply.API, gemini_reply.API
 
 
 class Kind(StrEnum):
