@@ -1,0 +1,75 @@
+"""What is found by its labels: a running world's container, and what dead runs left."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from proctor.core.waiting import in_thread
+from proctor.sandbox.base import Snapshot
+from proctor.sandbox.docker import owner
+from proctor.sandbox.docker.engine import Engine, EngineError
+from proctor.sandbox.namespace.launcher import tree
+
+# an image that somebody asked to keep has a name of this kind
+KEPT = "proctor-kept"
+_NAME_CHARS = 32
+
+
+async def release(engine: Engine, snapshot: Snapshot) -> None:
+    """Remove a captured world's image and its volumes. Raises EngineError."""
+    await _remove_image(engine, snapshot.facts["image"])
+    home = snapshot.facts["home"]
+    if home is not None:
+        await in_thread(tree.remove, Path(home))
+
+
+async def keep(engine: Engine, snapshot: Snapshot) -> None:
+    """Name a captured world's image, so that it is passed over. Raises EngineError."""
+    image = snapshot.facts["image"]
+    tag = image.removeprefix("sha256:")[:_NAME_CHARS]
+    await engine.call("POST", f"images/{image}/tag", params={"repo": KEPT, "tag": tag})
+
+
+async def running_below(engine: Engine, scratch: Path) -> str | None:
+    """A container that runs for a world whose scratch folder is that one or lies below it. Raises EngineError."""
+    below = scratch.resolve()
+    for row in await _labelled(engine, "containers/json", {"status": ["running"]}):
+        said = row["Labels"].get(owner.SCRATCH)
+        if said is not None and Path(said).is_relative_to(below):
+            return str(row["Id"])
+    return None
+
+
+async def prune(engine: Engine, scratch_root: Path) -> list[str]:
+    """Remove what processes that are dead left below `scratch_root`; returns what. Raises EngineError."""
+    removed = []
+    for row in await _labelled(engine, "containers/json", {}, all="1"):
+        if owner.is_left(row["Labels"], scratch_root):
+            with contextlib.suppress(EngineError):  # on its way out already, or another prunes it
+                await engine.call("DELETE", f"containers/{row['Id']}", params={"force": "1", "v": "1"})
+                removed.append(f"container {row['Id'][:12]}")
+    for row in await _labelled(engine, "images/json", {}):
+        kept = any(tag.startswith(f"{KEPT}:") for tag in row.get("RepoTags") or ())
+        if not kept and owner.is_left(row["Labels"], scratch_root):
+            with contextlib.suppress(EngineError):
+                await _remove_image(engine, row["Id"])
+                removed.append(f"image {row['Id'][7:19]}")
+    return removed
+
+
+async def _labelled(engine: Engine, path: str, filters: Mapping[str, list[str]], **params: str) -> list[dict[str, Any]]:
+    asked = json.dumps({"label": [owner.RUN], **filters})
+    rows = await engine.call("GET", path, params={"filters": asked, **params})
+    return [row for row in rows or () if row.get("Labels")]
+
+
+async def _remove_image(engine: Engine, image: str) -> None:
+    try:
+        await engine.call("DELETE", f"images/{image}", params={"force": "1"})
+    except EngineError as fault:
+        if not fault.gone:
+            raise

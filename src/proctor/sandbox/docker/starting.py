@@ -1,0 +1,159 @@
+"""A container made, started and read back; nothing of it stays where that fails."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from proctor.core.network import Network
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.core.waiting import finish
+from proctor.sandbox.base import SandboxSpec, Tier
+from proctor.sandbox.docker import images, volumes
+from proctor.sandbox.docker.config import CAPABILITIES, Wanted, limits_in_force, unenforced
+from proctor.sandbox.docker.engine import Engine, EngineError
+from proctor.sandbox.docker.keeper import Keeper
+from proctor.sandbox.docker.probe import KIND, Found
+from proctor.sandbox.docker.world import Built, DockerSandbox
+
+_START_SEC = 120.0
+
+
+@dataclass(frozen=True)
+class Start:
+    """What is asked for: a world from an image; of a captured one, `saved` volumes are files in `home`."""
+
+    spec: SandboxSpec
+    image: str
+    labels: Mapping[str, str]
+    saved: Mapping[str, str] = field(default_factory=dict)
+    home: Path | None = None
+
+
+async def start(asked: Start, found: Found) -> DockerSandbox:
+    """Start it; returns when it can exec.
+
+    Raises:
+        Refusal: IMAGE_MISSING, LIMIT_UNENFORCEABLE, BUNDLE_UNUSABLE, CAPTURE_FAILED for its volumes,
+            SANDBOX_START_FAILED, DOCKER_UNAVAILABLE.
+    """
+    if asked.spec.bundles and not found.local:
+        raise Refusal(Reason.BUNDLE_UNUSABLE, "the engine is not on this machine, and sees no folder of it")
+    engine = Engine(found.where)
+    try:
+        return await _Starting(asked, found, engine).run()
+    except EngineError as fault:
+        await engine.close()
+        raise _failed(fault.text, fault.status) from fault
+    except BaseException:
+        await engine.close()
+        raise
+
+
+class _Starting:
+    def __init__(self, asked: Start, found: Found, engine: Engine) -> None:
+        self._asked, self._found, self._engine = asked, found, engine
+
+    async def run(self) -> DockerSandbox:
+        asked = self._asked
+        seen = await images.inspect(self._engine, asked.image)
+        if seen is None:
+            raise Refusal(Reason.IMAGE_MISSING, "the image of the sandbox is not on this machine", observed=asked.image)
+        facts = images.facts(seen)
+        wanted = Wanted(
+            image=facts.id,
+            spec=asked.spec,
+            facts=facts,
+            labels=asked.labels,
+            volumes=tuple(asked.saved),
+            storage=self._found.storage_why_not is None,
+        )
+        made = await self._engine.call("POST", "containers/create", body=wanted.request(), deadline_sec=_START_SEC)
+        keeper: Keeper | None = None
+        try:
+            line = await self._engine.connect(f"containers/{made['Id']}/attach?stream=1&stdin=1&stdout=1")
+            keeper = Keeper(line)
+            await self._engine.call("POST", f"containers/{made['Id']}/start", deadline_sec=_START_SEC)
+            if await keeper.end() is None:
+                raise _failed("its shell does not answer", None)
+            return await self._checked(wanted, made["Id"], keeper)
+        except BaseException:
+            await finish(self._undo(made["Id"], keeper))
+            raise
+
+    async def _checked(self, wanted: Wanted, container: str, keeper: Keeper) -> DockerSandbox:
+        """Read it back: it is what was asked for, or it is not used."""
+        asked = self._asked
+        seen = await self._engine.call("GET", f"containers/{container}/json")
+        differences = wanted.differences(seen)
+        if differences:
+            raise Refusal(
+                Reason.SANDBOX_START_FAILED,
+                f"the engine made another sandbox than was asked for: {'; '.join(differences)}",
+                observed=differences,
+            )
+        in_force = limits_in_force(asked.spec.limits, seen["HostConfig"], self._found.storage_why_not)
+        loose = unenforced(in_force, asked.spec.required_limits)
+        if loose is not None:
+            raise Refusal(
+                Reason.LIMIT_UNENFORCEABLE,
+                f"the limit on {loose.name} cannot be enforced: {loose.why_not or 'the engine holds another value'}",
+                path=loose.name,
+                observed=loose.enforced,
+                required=loose.wanted,
+            )
+        if asked.home is not None:
+            await volumes.restore(self._engine, container, asked.saved, asked.home)
+        built = Built(
+            container=container,
+            pid=seen["State"]["Pid"],
+            spec=asked.spec,
+            image=wanted.image,
+            labels=asked.labels,
+            volumes=wanted.all_volumes,
+            scratch=asked.spec.scratch.resolve(),
+            in_force=in_force,
+            seen=seen,
+            facts=_facts(wanted, seen, self._found),
+        )
+        return DockerSandbox(built, self._engine, keeper)
+
+    async def _undo(self, container: str, keeper: Keeper | None) -> None:
+        if keeper is not None:
+            await keeper.close()
+        with contextlib.suppress(EngineError):  # gone by itself; else its labels say whose it is
+            await self._engine.call("DELETE", f"containers/{container}", params={"force": "1", "v": "1"})
+
+
+def _failed(why: str, status: int | None) -> Refusal:
+    return Refusal(Reason.SANDBOX_START_FAILED, f"a sandbox could not be started: {why}", observed=status)
+
+
+def _facts(wanted: Wanted, seen: Mapping[str, Any], found: Found) -> dict[str, Any]:
+    spec = wanted.spec
+    not_isolated = ["kernel: the host's own, shared with all containers of its engine"]
+    if spec.network is Network.PUBLIC:
+        not_isolated.append("network: the engine's bridge, with the host's own services that listen on every address")
+    if spec.bundles and found.local:
+        not_isolated.append("bundles: where they lie on the host can be read inside")
+    return {
+        "kind": KIND,
+        "tier": Tier.PRIVILEGED.value,
+        "root": None,
+        "image": seen["Image"],
+        "container": seen["Id"],
+        "engine_version": found.version.get("Version"),
+        "storage_driver": found.info.get("Driver"),
+        "platform": wanted.facts.platform,
+        "network": spec.network.value,
+        "network_is": "the engine's bridge" if spec.network is Network.PUBLIC else "loopback only",
+        "capabilities": list(CAPABILITIES),
+        "security": sorted(seen["HostConfig"]["SecurityOpt"] or ()),
+        "seccomp": "the engine's default",
+        "volumes": list(wanted.all_volumes),
+        "not_isolated": not_isolated,
+    }

@@ -1,0 +1,84 @@
+"""Users of a container by name, read from its tables, which an agent may have replaced by anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.sandbox.docker.engine import Engine
+from proctor.sandbox.docker.paths import look
+from proctor.sandbox.docker.tarstream import Kind, Malformed, TarReader
+
+_CAP = 1 << 20
+
+
+class Tables:
+    """The passwd and group tables of one container, read when first needed."""
+
+    def __init__(self, engine: Engine, container: str) -> None:
+        self._engine = engine
+        self._container = container
+        self._read: dict[str, list[list[str]]] = {}
+
+    async def ids(self, owner: str) -> tuple[int, int]:
+        """User and group of `name`, `uid`, `name:group` or `uid:gid`.
+
+        Raises:
+            Refusal: INVALID_VALUE for a name that is not known inside.
+            EngineError: it cannot be asked.
+        """
+        who, _, group = owner.partition(":")
+        if who in ("0", "root"):
+            uid, gid = 0, 0
+        else:
+            uid, gid = await self._user(who)
+        return uid, await self._group(group) if group else gid
+
+    async def _user(self, who: str) -> tuple[int, int]:
+        rows = await self._rows("/etc/passwd", 4)
+        row = next((row for row in rows if row[0] == who), None)
+        if row is None and _is_id(who):
+            row = next((row for row in rows if row[2] == who), [who, "", who, "0"])
+        if row is None or not (_is_id(row[2]) and _is_id(row[3])):
+            raise Refusal(Reason.INVALID_VALUE, f"user {who!r}: not in /etc/passwd", observed=who)
+        return int(row[2]), int(row[3])
+
+    async def _group(self, group: str) -> int:
+        if _is_id(group):
+            return int(group)
+        for row in await self._rows("/etc/group", 3):
+            if row[0] == group and _is_id(row[2]):
+                return int(row[2])
+        raise Refusal(Reason.INVALID_VALUE, f"group {group!r}: not in /etc/group", observed=group)
+
+    async def _rows(self, path: str, columns: int) -> Sequence[list[str]]:
+        if path not in self._read:
+            text = (await self._text(path)).decode("utf-8", "surrogateescape")
+            rows = [line.split(":") for line in text.split("\n")]
+            self._read[path] = [row for row in rows if len(row) >= columns]
+        return self._read[path]
+
+    async def _text(self, path: str) -> bytes:
+        seen = await look(self._engine, self._container, path)
+        if seen is not None and seen.kind is Kind.LINK:
+            path = seen.to
+            seen = await look(self._engine, self._container, path)
+        if seen is None or seen.kind is not Kind.FILE or seen.size > _CAP:
+            return b""
+        async with self._engine.answer(
+            "GET", f"containers/{self._container}/archive", params={"path": path}
+        ) as response:
+            archive = TarReader(response.content)
+            text = b""
+            try:
+                entry = await archive.next()
+                while entry is not None and len(text) <= _CAP and (data := await archive.read()):
+                    text += data
+            except Malformed:
+                return b""
+            return text
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) < 2**32 - 1

@@ -1,0 +1,275 @@
+"""A container that runs: what the protocol promises, done through the engine and the container's keeper."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from proctor.core.network import Network
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.core.waiting import finish, in_thread
+from proctor.sandbox.base import Ended, Exec, Fetched, LimitInForce, PutItem, SandboxSpec, Snapshot
+from proctor.sandbox.docker import commands, getting, listening, putting
+from proctor.sandbox.docker.capturing import Capturing
+from proctor.sandbox.docker.engine import CALL_SEC, Engine, EngineError, lost
+from proctor.sandbox.docker.keeper import Keeper
+from proctor.sandbox.docker.limit_hits import limit_hit
+from proctor.sandbox.docker.paths import plain
+from proctor.sandbox.docker.sinks import Sinks
+
+# files that the engine mounts in every container
+ENGINE_FILES = ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf")
+_REMOVE_SEC = 20.0
+
+
+@dataclass(frozen=True)
+class Built:
+    """How a container was made: what its sandbox needs to know to use, capture and remove it."""
+
+    container: str
+    pid: int
+    spec: SandboxSpec
+    image: str
+    labels: Mapping[str, str]
+    volumes: tuple[str, ...]
+    scratch: Path
+    in_force: tuple[LimitInForce, ...]
+    seen: Mapping[str, Any]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def mounts(self) -> tuple[str, ...]:
+        """Paths inside that cannot be replaced."""
+        return ("/", *ENGINE_FILES, *self.volumes, *(bundle.target for bundle in self.spec.bundles))
+
+
+class DockerSandbox:
+    """A container. Commands run one at a time, for at a command's end everything inside is ended."""
+
+    def __init__(self, built: Built, engine: Engine, keeper: Keeper) -> None:
+        self._built = built
+        self._engine = engine
+        self._keeper = keeper
+        self._turn = asyncio.Lock()
+        self._frozen = False
+        self._ended = False
+        self._removed = False
+        self._gateway: str | None = None
+        self._capturing = Capturing(engine, built.container, built.seen)
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """For the record; `gateway` is where a listening socket of ours was opened last, or None."""
+        return {**self._built.facts, "gateway": self._gateway}
+
+    @property
+    def limits_enforced(self) -> tuple[LimitInForce, ...]:
+        """Limits as read back after start."""
+        return self._built.in_force
+
+    async def exec(self, command: Exec) -> Ended:
+        """Run a command inside; nothing of it is left after this returns or raises, unless it may leave it.
+
+        Raises:
+            Refusal: SANDBOX_LOST when the world ended; OUT_UNUSABLE or DISK_FULL when its output cannot be kept;
+                SANDBOX_START_FAILED while the world is frozen, or for a command without words or with a deadline
+                that is no time.
+        """
+        self._alive()
+        why = commands.checked(command)
+        if self._frozen:
+            raise Refusal(Reason.SANDBOX_START_FAILED, "the sandbox is frozen", remedy="Thaw it first.")
+        async with self._turn:
+            sinks = Sinks(command.stdout, command.stderr, command.output_cap)
+            try:
+                if why is not None:
+                    return commands.never(why)
+                return await self._run(command, sinks)
+            finally:
+                sinks.close()
+
+    async def _run(self, command: Exec, sinks: Sinks) -> Ended:
+        since = time.time()
+        running: commands.Running | None = None
+        try:
+            await self._keeper.watch(min(command.deadline_sec, commands.LONGEST_SEC))
+            running = await commands.begin(self._engine, self._built.container, command, sinks)
+            how = await running.wait()
+            hit = await limit_hit(self._engine, self._built.container, self._built.in_force, how, since)
+            if command.leave_running and not how.timed_out:
+                await self._keeper.unwatch()
+                await running.settle(None)
+                left = 0
+            else:
+                left = await self._end()
+                await running.settle(self._end)
+            return running.ended(how, leftovers=left, limit_hit=hit)
+        except BaseException as fault:
+            await finish(self._end_quietly())
+            if isinstance(fault, EngineError):
+                raise lost(fault) from fault
+            raise
+        finally:
+            if running is not None:
+                await finish(running.close())
+
+    async def put(self, items: Sequence[PutItem]) -> None:
+        """Bring files in, all in one go.
+
+        Raises:
+            Refusal: PATH_UNSAFE for a target that is no plain absolute path or cannot be made, or a special file in
+                a source; FILE_UNREADABLE for a source; INVALID_VALUE for an owner that is not known inside;
+                SANDBOX_LOST.
+        """
+        self._alive()
+        if not items:
+            return
+        try:
+            await putting.put(
+                self._engine, self._built.container, items, mounts=self._built.mounts, now=int(time.time())
+            )
+        except EngineError as fault:
+            raise lost(fault) from fault
+
+    async def get(self, paths: Sequence[str], into: Path, *, cap_bytes: int, cap_files: int) -> list[Fetched]:
+        """Bring files out below `into`, at their path inside. Sockets are not told of.
+
+        Raises:
+            Refusal: PATH_UNSAFE for a path that is no plain absolute one; DISK_FULL; SANDBOX_LOST.
+        """
+        self._alive()
+        wanted = [plain(path) for path in paths]
+        into.mkdir(parents=True, exist_ok=True)
+        try:
+            return await getting.get(
+                self._engine, self._built.container, wanted, into, cap_bytes=cap_bytes, cap_files=cap_files
+            )
+        except EngineError as fault:
+            raise lost(fault) from fault
+
+    async def listen(self) -> socket.socket:
+        """A TCP socket that listens on 127.0.0.1 inside, for connections to be accepted outside.
+
+        Raises:
+            Refusal: NETWORK_UNAVAILABLE for a world without network, or where its network cannot be entered from
+                here; SANDBOX_LOST.
+        """
+        self._alive()
+        if self._built.spec.network is Network.NONE:
+            raise Refusal(
+                Reason.NETWORK_UNAVAILABLE,
+                "nothing can listen in a sandbox without network",
+                required=[Network.GATEWAY_ONLY.value, Network.PUBLIC.value],
+            )
+        made = await in_thread(listening.listening_socket, self._built.container, self._built.pid)
+        host, port = made.getsockname()
+        self._gateway = f"{host}:{port}"
+        return made
+
+    async def freeze(self) -> None:
+        """Stop every process inside. Raises Refusal (SANDBOX_LOST)."""
+        if not self._frozen:
+            await self._ask("pause")
+            self._frozen = True
+
+    async def thaw(self) -> None:
+        """Let them go on. Raises Refusal (SANDBOX_LOST)."""
+        if self._frozen:
+            await self._ask("unpause")
+            self._frozen = False
+
+    async def kill_all(self) -> int:
+        """End every process inside but PID 1; how many there were. Raises Refusal (SANDBOX_LOST)."""
+        self._alive()
+        return await self._end()
+
+    async def mark(self, apart: Sequence[str] = ()) -> None:
+        """Remember the world as it stands: `capture` tells what changed after it. Raises Refusal (SANDBOX_LOST)."""
+        self._alive()
+        await self._capturing.mark(apart)
+
+    async def capture(self) -> Snapshot:
+        """End this world and keep it as an image.
+
+        Raises:
+            Refusal: CAPTURE_FAILED when it cannot be kept, and then nothing of it is; SANDBOX_LOST.
+        """
+        self._alive()
+        try:
+            return await finish(self._capture())
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """End the world and remove what it made."""
+        self._ended = True
+        await finish(self._remove())
+
+    async def _capture(self) -> Snapshot:
+        built = self._built
+        await self._end()
+        snapshot = await self._capturing.take(
+            built.labels, built.volumes, built.scratch, {"tier": built.facts["tier"], "base": built.image}
+        )
+        # the engine removes it by itself once its keeper has nothing to listen to: nobody waits for that
+        self._ended = self._removed = True
+        await self._keeper.close()
+        await self._engine.close()
+        return snapshot
+
+    async def _end(self) -> int:
+        """End every process inside but the keeper, started anew where it cannot answer; how many there were."""
+        await self.thaw()
+        count = await self._keeper.end()
+        if count is None:
+            raise Refusal(Reason.SANDBOX_LOST, "processes inside could not be ended")
+        return count
+
+    async def _end_quietly(self) -> None:
+        try:
+            await self._end()
+        except Refusal:
+            return  # whatever was the matter is being told
+
+    async def _remove(self) -> None:
+        if self._removed:
+            return
+        self._removed = True
+        container = f"containers/{self._built.container}"
+        try:
+            if self._frozen:
+                await self._engine.call("DELETE", container, params={"force": "1", "v": "1"}, deadline_sec=_REMOVE_SEC)
+            await self._keeper.close()
+            await self._engine.call(
+                "POST", f"{container}/wait", params={"condition": "removed"}, deadline_sec=_REMOVE_SEC
+            )
+        except EngineError as fault:
+            if not fault.gone:
+                await self._force_removal(container)
+        finally:
+            await self._keeper.close()
+            await self._engine.close()
+
+    async def _force_removal(self, container: str) -> None:
+        try:
+            await self._engine.call("DELETE", container, params={"force": "1", "v": "1"}, deadline_sec=_REMOVE_SEC)
+        except EngineError:
+            return  # its labels say whose it is: `prune` tries again
+
+    async def _ask(self, what: str) -> None:
+        self._alive()
+        try:
+            await self._engine.call("POST", f"containers/{self._built.container}/{what}", deadline_sec=CALL_SEC)
+        except EngineError as fault:
+            raise lost(fault) from fault
+
+    def _alive(self) -> None:
+        if self._ended:
+            raise Refusal(Reason.SANDBOX_LOST, "the sandbox was stopped before")

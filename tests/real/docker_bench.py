@@ -1,0 +1,99 @@
+"""What the tests of the docker sandbox share: a kind, a token, and worlds that end with their test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.core.tokens import Admitted, seal_admitted, seal_probe
+from proctor.sandbox.base import Ended, Exec, Image, SandboxSpec
+from proctor.sandbox.docker.engine import Engine, EngineError, now
+from proctor.sandbox.docker.kind import DockerKind
+from proctor.sandbox.docker.owner import SCRATCH
+from proctor.sandbox.docker.probe import look
+from proctor.sandbox.docker.world import DockerSandbox
+
+DEBIAN = "debian:bookworm-slim"
+PYTHON = "python:3.13-slim"
+BUSYBOX = "busybox:latest"
+
+
+@pytest.fixture(scope="module")
+def kind() -> DockerKind:
+    found = DockerKind()
+    seen = found.probe(seal_probe(30))
+    if not seen.available:
+        pytest.skip(f"no Docker engine here: {[str(refusal) for refusal in seen.refusals]}")
+    return found
+
+
+@pytest.fixture
+def admitted(tmp_path: Path) -> Admitted:
+    return seal_admitted(run_id="r", run_dir=tmp_path / "run", design_sha256="0" * 64, label="proctor-test")
+
+
+def call(method: str, path: str, **asked: Any) -> Any:
+    """Ask the engine, past the kind."""
+
+    async def work() -> Any:
+        async with Engine(look(10).where) as engine:
+            return await engine.call(method, path, **asked)
+
+    return now(work())
+
+
+def image_id(kind: DockerKind, name: str) -> str:
+    """The id of an image that must be here; skips where it is not."""
+    found = kind.images([name], seal_probe(30), pull="never")[name]
+    if not isinstance(found, Image) or found.id is None:
+        pytest.skip(f"no image {name} here")
+    return found.id
+
+
+class Bench:
+    """Starts worlds in a scratch folder of the test's own and ends them with it."""
+
+    def __init__(self, kind: DockerKind, admitted: Admitted, folder: Path) -> None:
+        self.kind, self.admitted, self.folder = kind, admitted, folder
+        self.scratch = folder / "scratch"
+        self.worlds: list[DockerSandbox] = []
+
+    def spec(self, **changes: Any) -> SandboxSpec:
+        image = changes.pop("image", DEBIAN)
+        known = image if image is None or image.startswith("sha256:") else image_id(self.kind, image)
+        return replace(SandboxSpec(name="w", scratch=self.scratch, image=known), **changes)
+
+    async def start(self, **changes: Any) -> DockerSandbox:
+        world = await self.kind.start(self.spec(**changes), self.admitted)
+        self.worlds.append(world)
+        return world
+
+    async def run(self, world: DockerSandbox, script: str, **changes: Any) -> tuple[Ended, str]:
+        out = self.folder / "out"
+        command = Exec(("sh", "-c", script), stdout=out, deadline_sec=60.0)
+        ended = await world.exec(replace(command, **changes))
+        return ended, out.read_bytes().decode("utf-8", "replace")
+
+    def left(self) -> list[str]:
+        """Ids of containers and images that carry this test's scratch folder."""
+        mine = str(self.scratch.resolve())
+        rows = [*call("GET", "containers/json", params={"all": "1"}), *call("GET", "images/json")]
+        return [row["Id"] for row in rows if (row.get("Labels") or {}).get(SCRATCH) == mine]
+
+
+@pytest.fixture
+async def bench(kind: DockerKind, admitted: Admitted, tmp_path: Path) -> AsyncIterator[Bench]:
+    made = Bench(kind, admitted, tmp_path)
+    yield made
+    for world in made.worlds:
+        await world.stop()
+    for left in made.left():
+        what = "images" if left.startswith("sha256:") else "containers"
+        try:
+            call("DELETE", f"{what}/{left}", params={"force": "1"})
+        except EngineError as fault:
+            assert fault.status in (404, 409)  # on its way out already
