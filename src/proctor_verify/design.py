@@ -11,6 +11,7 @@ from typing import Any
 from proctor_verify import canonical
 from proctor_verify.design_parts import Parts, read_parts
 from proctor_verify.errors import Unreadable
+from proctor_verify.schema import ASSURANCE
 from proctor_verify.shapes import NUMBER, SHA256, TEXT, list_of, or_null, record
 from proctor_verify.vocabulary import NETWORKS
 
@@ -66,7 +67,8 @@ class ArmPlan:
 class Design:
     """Names and numbers of the design. `models` is `(None,)` where the stage uses no model.
 
-    `narrowed` is whether tasks or models of the stage were left out by a selection.
+    `narrowed` is whether tasks or models of the stage were left out by a selection, `assurance` where verifiers run
+    whose task gives them no world of their own.
     """
 
     study: str
@@ -78,6 +80,7 @@ class Design:
     replacements: int
     seed: int
     solved: str | None
+    assurance: str
     plans: dict[str, ArmPlan]
     parts: Parts
     narrowed: bool
@@ -112,6 +115,9 @@ class Design:
             raise Unreadable("epochs below 1 or replacements below 0")
         grading = value.get("grading")
         solved = grading.get("solved") if isinstance(grading, dict) else None
+        assurance = grading.get("assurance", "isolated") if isinstance(grading, dict) else "isolated"
+        if not ASSURANCE.holds(assurance):
+            raise Unreadable("the assurance of grading is of no known form")
         return cls(
             study=_get(study, "name", str),
             stage=_get(stage, "name", str),
@@ -122,6 +128,7 @@ class Design:
             replacements=replacements,
             seed=_get(_get(value, "draw", dict), "seed", int),
             solved=solved if isinstance(solved, str) else None,
+            assurance=assurance,
             plans={arm["name"]: ArmPlan.read(arm, value) for arm in value["arms"]},
             parts=read_parts(value),
             narrowed="selection" in value,

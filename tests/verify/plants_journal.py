@@ -329,6 +329,11 @@ def _(s: Story) -> None:
     s.design["tasks"].reverse()
 
 
+@plant("design.plan", "an assurance that there is not")
+def _(s: Story) -> None:
+    s.design["grading"]["assurance"] = "total"
+
+
 @plant("design.plan", "no epochs")
 def _(s: Story) -> None:
     s.design["stage"]["epochs"] = True

@@ -204,12 +204,38 @@ def _(s: Story) -> None:
 
 @plant("attempts.assured", "shared, with a world for the verifier")
 def _(s: Story) -> None:
+    s.design["grading"]["assurance"] = "shared"
     s.find("verifier.ended").body["assurance"] = s.find("attempt.graded").body["assurance"] = "shared"
 
 
 @plant("attempts.assured", "another assurance than the verifier's")
 def _(s: Story) -> None:
     s.find("attempt.graded").body["assurance"] = "live"
+
+
+@plant("attempts.assured", "live in a design that says isolated")
+def _(s: Story) -> None:
+    _without_a_world(s, "live")
+
+
+@plant("attempts.assured", "live in a design that says shared")
+def _(s: Story) -> None:
+    s.design["grading"]["assurance"] = "shared"
+    _without_a_world(s, "live")
+
+
+@plant("attempts.assured", "shared in a design that says live")
+def _(s: Story) -> None:
+    s.design["grading"]["assurance"] = "live"
+    _without_a_world(s, "shared")
+
+
+def _without_a_world(s: Story, said: str) -> None:
+    """One verifier runs in its agent's world, and says so."""
+    graded = s.find("attempt.graded")
+    attempt = graded.body["attempt"]
+    s.drop(s.find("sandbox.started", role="verifier", attempt=attempt))
+    s.find("verifier.ended", attempt=attempt).body["assurance"] = graded.body["assurance"] = said
 
 
 # Grades, against files and ends.

@@ -63,6 +63,7 @@ class Shell:
                 env=turn.env,
                 user=turn.user,
                 deadline_sec=limit,
+                leave_running=turn.leave_running,
             )
         )
         return f"{_how(ended, limit)}\n{await asyncio.to_thread(_shown, self._output, ended.output_dropped)}"

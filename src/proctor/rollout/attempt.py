@@ -109,7 +109,7 @@ class Attempt(Steps):
 
     async def pre_verify(self, world: Sandbox) -> Snapshot | None:
         """End what the agent left running, bring out what it wrote, and freeze the world as it stands."""
-        if self.job.assurance is not Assurance.LIVE:
+        if not self.job.stays:
             await world.kill_all()
         await worlds.fetch_logs(world, self.job, self.record.folder)
         await self.record.file_all("source")
@@ -150,7 +150,7 @@ class Attempt(Steps):
         )
         grade, tests = await in_thread(verdict.read, output, ended, job)
         await self.record.write("tests.json", tests)
-        return replace(grade, disclosures=(*grade.disclosures, *verdict.inherited(before)))
+        return replace(grade, disclosures=(*grade.disclosures, *verdict.inherited(job, before)))
 
     async def post_verify(self, grade: Grade) -> Result:
         """The grade, on the record: from here on the attempt counts, whatever comes."""

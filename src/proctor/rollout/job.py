@@ -183,6 +183,11 @@ class Job(Try):
         return (self.world.workdir, self.tests.target, *solution)
 
     @property
+    def stays(self) -> bool:
+        """Whether what the agent leaves running goes on until the tests end."""
+        return self.assurance is Assurance.LIVE
+
+    @property
     def forks(self) -> bool:
         """Whether the verifier runs in a fork of the agent's world."""
         return self.separate is None and self.assurance is Assurance.ISOLATED

@@ -9,7 +9,7 @@ from proctor.agents.oracle import RUN_SCRIPT
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.grading.files import verdict_files
-from proctor.grading.grade import Grade, VerifierOutcome, grade
+from proctor.grading.grade import Assurance, Grade, VerifierOutcome, grade
 from proctor.grading.join import per_test_record
 from proctor.grading.verdicts import read_verdicts
 from proctor.rollout.job import Job
@@ -18,6 +18,10 @@ from proctor.sandbox.base import Ended, Exec, PutItem, Sandbox, Snapshot
 
 VERDICT_PATH = "/logs/verifier"
 _DETAIL = 600
+_BESIDE = {
+    Assurance.SHARED: "after everything in it was ended",
+    Assurance.LIVE: "beside what it left running, which could have written the verdict",
+}
 
 
 async def run_tests(world: Sandbox, job: Job, output: Path) -> Ended:
@@ -55,8 +59,14 @@ def read(output: Path, ended: Ended, job: Job) -> tuple[Grade, Any]:
     return graded, per_test_record(verdicts)
 
 
-def inherited(before: Snapshot | None) -> tuple[str, ...]:
-    """What the verifier's world took over of the system from the agent's: a fork runs with what the agent left."""
+def inherited(job: Job, before: Snapshot | None) -> tuple[str, ...]:
+    """What the verifier took over from the agent: its processes, its world, or a fork that has what it left."""
+    if job.assurance is not Assurance.ISOLATED:
+        where = f"the tests ran in the agent's own world, {_BESIDE[job.assurance]}"
+        said = [f"{where}; what it changed of the system was not looked at"]
+        if job.tests.network is not job.world.network:
+            said.append(f"they had the agent's network ({job.world.network}), not their own ({job.tests.network})")
+        return tuple(said)
     if before is None:
         return ()
     changed = before.facts.get("changed")

@@ -24,7 +24,6 @@ from proctor.core.strictjson import loads
 from proctor.core.waiting import finish, in_thread
 from proctor.evidence.kinds import Kind
 from proctor.evidence.runfolder import RunFolder
-from proctor.grading.grade import Assurance
 from proctor.rollout.job import Artifact, Command, Healthcheck, Job, WorldPlan
 from proctor.rollout.record import Record
 from proctor.rollout.tools import Tools
@@ -203,7 +202,9 @@ async def _well(world: Sandbox, plan: WorldPlan, check: Healthcheck, folder: Pat
     )
 
 
-async def _command(world: Sandbox, plan: WorldPlan, command: Command, output: Path) -> Ended:
+async def _command(
+    world: Sandbox, plan: WorldPlan, command: Command, output: Path, *, leave_running: bool = False
+) -> Ended:
     return await world.exec(
         Exec(
             command.argv,
@@ -212,6 +213,7 @@ async def _command(world: Sandbox, plan: WorldPlan, command: Command, output: Pa
             env=plan.env,
             user=command.user,
             deadline_sec=command.timeout_sec,
+            leave_running=leave_running,
         )
     )
 
@@ -237,14 +239,15 @@ def turn(job: Job, world: Sandbox, output: Path, deadline_sec: float, redactor: 
         redactor=redactor,
         idle_sec=job.idle_sec,
         mcp_servers=job.mcp_servers,
-        leave_running=job.assurance is Assurance.LIVE,
+        leave_running=job.stays,
     )
 
 
 async def fetch_logs(world: Sandbox, job: Job, folder: Path) -> None:
     """Bring out the agent's logs into `agent/`, and the declared artifacts at their paths below `artifacts/`."""
     for number, command in enumerate(job.collect):
-        await _command(world, job.world, command, folder / f"collect-{number}.txt")
+        output = folder / f"collect-{number}.txt"
+        await _command(world, job.world, command, output, leave_running=job.stays)
     await fetch_flat(world, "/logs/agent", folder / "agent")
     artifacts = folder / "artifacts"
     await fetch(world, ["/logs/artifacts", *(artifact.source for artifact in job.artifacts)], artifacts)

@@ -19,7 +19,7 @@ from proctor.rollout.job import Artifact, Command, Healthcheck, Job, RowJob, Tes
 from proctor.runner.images import facts_of
 from proctor.runner.inputs import Inputs
 from proctor.sandbox.base import ImageFacts, Limits, PutItem
-from proctor.study.design import SandboxDesign
+from proctor.study.design import Design, SandboxDesign
 from proctor.study.plan import Trial
 from proctor.tasks.context import CopyIn
 from proctor.tasks.environment_plan import EnvironmentPlan
@@ -86,11 +86,19 @@ def make_job(ready: Ready, inputs: Inputs, trial: Trial, coming: NextAttempt) ->
         ),
         duplicate_tests=DuplicateTests(design.grading.duplicate_tests),
         hidden=ready.hidden,
-        assurance=Assurance(design.grading.assurance or Assurance.ISOLATED),
+        # a verifier whose task gives it a world of its own is isolated whatever the study says
+        assurance=_assurance(design, plan),
         idle_sec=agent.idle_timeout_sec,
         mcp_servers=tuple(_server(each) for each in plan.mcp_servers),
         keep=ready.keep,
     )
+
+
+def _assurance(design: Design, plan: TaskPlan) -> Assurance:
+    """A verifier whose task gives it a world of its own is isolated, whatever the study says of others."""
+    if plan.verifier is not None or design.grading.assurance is None:
+        return Assurance.ISOLATED
+    return Assurance(design.grading.assurance)
 
 
 def _whole(plan: TaskPlan, inputs: Inputs) -> TaskPlan:

@@ -120,7 +120,7 @@ class Assured(Check):
     id = "attempts.assured"
     doc = (
         "the assurance of a grade is that of its verifier, null where none ran, and `isolated` exactly where a world "
-        "was started for the verifier"
+        "was started for the verifier; it is the design's, or `isolated`"
     )
     noun = "grades"
     kinds = ("attempt.graded",)
@@ -136,6 +136,8 @@ class Assured(Check):
         elif (said == "isolated") != attempt.verifier_world:
             there = "one" if attempt.verifier_world else "none"
             self.fail_at(entry, f"has assurance {said}, and {there} was started for the verifier")
+        elif self.run.design is not None and said not in (None, "isolated", self.run.design.assurance):
+            self.fail_at(entry, f"has assurance {said}, where the design has {self.run.design.assurance}")
 
 
 def _exception(ended: dict[str, Any]) -> str | None:
