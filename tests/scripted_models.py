@@ -11,6 +11,7 @@ import asyncio
 import gzip
 import json
 import socket
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -30,6 +31,14 @@ class Run:
     """The model wants this command run."""
 
     command: str
+
+
+@dataclass(frozen=True)
+class Use:
+    """The model wants another tool of the client's used."""
+
+    tool: str
+    arguments: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -55,16 +64,20 @@ class Seen:
         return [_name(tool) for tool in self.body.get("tools") or []]
 
 
+Step = Run | Use | Say
+
+
 @dataclass
 class ScriptedModels:
     """The upstream: `seen` is what was asked of it, `base_url` where it listens (no path)."""
 
-    steps: Sequence[Run | Say]
+    steps: Sequence[Step]
     seen: list[Seen] = field(default_factory=list)
     base_url: str = ""
     silent_from: int | None = None
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     taken: int = 0
+    last_ns: int = field(default_factory=time.monotonic_ns)
 
     @property
     def main(self) -> list[Seen]:
@@ -95,11 +108,11 @@ class ScriptedModels:
         self._see(request, body, side=tool is None)
         if self.silent_from is not None and not self.seen[-1].side and self.taken >= self.silent_from:
             await asyncio.Event().wait()
-        step: Run | Say = Say(SIDE)
+        step: Step = Say(SIDE)
         if tool is not None:
             step = self.steps[min(self.taken, len(self.steps) - 1)]
             self.taken += 1
-        plain, events = answer(step, tool, f"{len(self.seen)}", str(body.get("model")))
+        plain, events = answer(step.text if isinstance(step, Say) else None, _call(step, tool), self._head(body))
         if not body.get("stream"):
             return web.json_response(plain)
         reply = web.StreamResponse(headers={"content-type": "text/event-stream"})
@@ -110,8 +123,12 @@ class ScriptedModels:
             await reply.write(f"{head}data: {text}\n\n".encode())
         return reply
 
+    def _head(self, body: Mapping[str, Any]) -> tuple[str, str]:
+        return f"{len(self.seen)}", str(body.get("model"))
+
     def _see(self, request: web.Request, body: Mapping[str, Any], *, side: bool, status: int = 200) -> None:
         self.seen.append(Seen(request.method, request.path_qs, dict(request.headers), body, side, status))
+        self.last_ns = time.monotonic_ns()
         self.asked.set()
 
 
@@ -121,9 +138,9 @@ async def serving(models: ScriptedModels, listener: socket.socket | None = None)
     listener = listener or socket.create_server(("127.0.0.1", 0))
     app = web.Application(client_max_size=_MOST)
     app.router.add_route("*", "/{path:.*}", models.handle)
-    runner = web.AppRunner(app, access_log=None)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
-    await web.SockSite(runner, listener, shutdown_timeout=0.1).start()
+    await web.SockSite(runner, listener).start()
     models.base_url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     try:
         yield models
@@ -161,22 +178,30 @@ def _shell(body: Mapping[str, Any]) -> tuple[str, str, str] | None:
     return None
 
 
-def _arguments(step: Run, tool: tuple[str, str, str]) -> dict[str, Any]:
-    _, argument, kind = tool
+def _call(step: Step, tool: tuple[str, str, str] | None) -> tuple[str, Mapping[str, Any]] | None:
+    """The call that a step is: the tool's name, and its arguments."""
+    if isinstance(step, Use):
+        return step.tool, step.arguments
+    if isinstance(step, Say) or tool is None:
+        return None
+    name, argument, kind = tool
     made: dict[str, Any] = {argument: ["sh", "-c", step.command] if kind == "array" else step.command}
-    if tool[0] == "Bash":
+    if name == "Bash":
         made["description"] = "A step"
-    return made
+    return name, made
 
 
 Events = Iterator[tuple[str | None, Any]]
+Called = tuple[str, Mapping[str, Any]] | None
+Head = tuple[str, str]
 
 
-def _chat(step: Run | Say, tool: tuple[str, str, str] | None, number: str, model: str) -> tuple[Any, Events]:
-    message: dict[str, Any] = {"role": "assistant", "content": step.text if isinstance(step, Say) else None}
+def _chat(text: str | None, call: Called, told: Head) -> tuple[Any, Events]:
+    number, model = told
+    message: dict[str, Any] = {"role": "assistant", "content": text}
     finish = "stop"
-    if isinstance(step, Run) and tool is not None:
-        function = {"name": tool[0], "arguments": json.dumps(_arguments(step, tool))}
+    if call is not None:
+        function = {"name": call[0], "arguments": json.dumps(call[1])}
         message["tool_calls"] = [{"id": f"call_{number}", "type": "function", "function": function}]
         finish = "tool_calls"
     usage = {"prompt_tokens": INPUT, "completion_tokens": OUTPUT, "total_tokens": INPUT + OUTPUT}
@@ -201,18 +226,18 @@ def _chat(step: Run | Say, tool: tuple[str, str, str] | None, number: str, model
     return plain, events()
 
 
-def _responses(step: Run | Say, tool: tuple[str, str, str] | None, number: str, model: str) -> tuple[Any, Events]:
-    if isinstance(step, Run) and tool is not None:
+def _responses(text: str | None, call: Called, told: Head) -> tuple[Any, Events]:
+    number, model = told
+    if call is not None:
         item: dict[str, Any] = {
             "type": "function_call",
             "id": f"fc_{number}",
             "call_id": f"call_{number}",
-            "name": tool[0],
-            "arguments": json.dumps(_arguments(step, tool)),
+            "name": call[0],
+            "arguments": json.dumps(call[1]),
             "status": "completed",
         }
     else:
-        text = step.text if isinstance(step, Say) else SIDE
         item = {
             "type": "message",
             "id": f"msg_{number}",
@@ -258,11 +283,12 @@ def _responses(step: Run | Say, tool: tuple[str, str, str] | None, number: str, 
     return done, events()
 
 
-def _messages(step: Run | Say, tool: tuple[str, str, str] | None, number: str, model: str) -> tuple[Any, Events]:
-    block: dict[str, Any] = {"type": "text", "text": step.text if isinstance(step, Say) else SIDE}
+def _messages(text: str | None, call: Called, told: Head) -> tuple[Any, Events]:
+    number, model = told
+    block: dict[str, Any] = {"type": "text", "text": text}
     stop = "end_turn"
-    if isinstance(step, Run) and tool is not None:
-        block = {"type": "tool_use", "id": f"toolu_{number}", "name": tool[0], "input": _arguments(step, tool)}
+    if call is not None:
+        block = {"type": "tool_use", "id": f"toolu_{number}", "name": call[0], "input": call[1]}
         stop = "tool_use"
     head = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": model, "stop_sequence": None}
     usage = {"input_tokens": INPUT, "output_tokens": OUTPUT}

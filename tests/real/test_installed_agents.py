@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from namespace_bench import Bench, admitted, bench, kind
+from namespace_bench import Bench, admitted, bench, kind, make_root
 
 from proctor.agents.base import McpServer, SkillPack, Turn, Version
 from proctor.agents.installed.claude_code import ClaudeCode
@@ -20,6 +19,7 @@ from proctor.agents.installed.mini_swe_agent import MiniSweAgent
 from proctor.agents.installed.program import InstalledAgent
 from proctor.core.models import Door
 from proctor.core.network import Network
+from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import PutItem
 from scripted_models import Run, Say, ScriptedModels, serving
@@ -40,6 +40,8 @@ class Client:
     path: str
     last: Run | Say
     key: str
+    # how long it may take to start on a machine that is busy
+    startup_sec: float = 10.0
 
     def made(self, base: Path, **settings: Any) -> InstalledAgent:
         try:
@@ -55,6 +57,7 @@ CLIENTS = {
         "/v1/chat/completions",
         Run("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"),
         "authorization",
+        30.0,
     ),
     "claude-code": Client(ClaudeCode, "anthropic", "/v1/messages?beta=true", Say("Done."), "x-api-key"),
     "codex": Client(Codex, "responses", "/v1/responses", Say("Done."), "authorization"),
@@ -62,17 +65,30 @@ CLIENTS = {
 clients = pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS.keys())
 
 
+def logs(turn: Turn) -> str:
+    return "\n".join(path.read_text("utf-8", "replace")[-2000:] for path in sorted(turn.output.glob("*.txt")))
+
+
 @asynccontextmanager
-async def at_work(bench: Bench, agent: InstalledAgent, client: Client, models: ScriptedModels) -> AsyncIterator[Turn]:
+async def at_work(
+    bench: Bench,
+    agent: InstalledAgent,
+    client: Client,
+    models: ScriptedModels,
+    *,
+    root: Path | None = None,
+    **said: Any,
+) -> AsyncIterator[Turn]:
     """A turn in a world that reaches its model and nothing else."""
-    world = await bench.start(network=Network.GATEWAY_ONLY, bundles=(agent.bundle(),))
+    world = await bench.start(network=Network.GATEWAY_ONLY, bundles=(agent.bundle(),), root=root)
     await world.put([PutItem("/app", mode=0o777), PutItem("/logs/agent", mode=0o777)])
     output = bench.folder / "agent"
     output.mkdir()
     async with serving(models, await world.listen()):
-        began = time.monotonic_ns()
-        door = Door(models.base_url, TOKEN, MODEL, client.api, None, 4_000, lambda: began)
-        yield Turn(world, "Write the right word into answer.", "/app", {}, None, output, 120.0, door=door)
+        door = Door(models.base_url, TOKEN, MODEL, client.api, "high", 4_000, lambda: models.last_ns)
+        yield replace(
+            Turn(world, "Write the right word into answer.", "/app", {}, None, output, 120.0, door=door), **said
+        )
 
 
 @clients
@@ -92,5 +108,121 @@ async def test_each_solves_a_task_with_its_own_tool(bench: Bench, tmp_path: Path
     assert any("right" in result for result in models.results())
 
 
-def logs(turn: Turn) -> str:
-    return "\n".join(path.read_text("utf-8", "replace")[-2000:] for path in sorted(turn.output.glob("*.txt")))
+@clients
+async def test_each_asks_for_the_effort_and_the_output_of_its_trial(
+    bench: Bench, tmp_path: Path, client: Client
+) -> None:
+    agent = client.made(tmp_path)
+    models = ScriptedModels([client.last])
+    async with at_work(bench, agent, client, models) as turn:
+        assert (await agent.act(turn)).exit_code == 0, logs(turn)
+    body = models.main[0].body
+    effort, most = {
+        "chat": (body.get("reasoning_effort"), body.get("max_tokens")),
+        "anthropic": (body.get("output_config", {}).get("effort"), body.get("max_tokens")),
+        # it names no bound: the gateway's own holds
+        "responses": (body.get("reasoning", {}).get("effort"), 4_000),
+    }[client.api]
+    assert (effort, most) == ("high", 4_000)
+
+
+@clients
+async def test_each_works_as_a_user_without_rights_and_leaves_its_log(
+    bench: Bench, tmp_path: Path, client: Client
+) -> None:
+    agent = client.made(tmp_path)
+    models = ScriptedModels([Run("id -u > answer; cat answer"), client.last])
+    async with at_work(bench, agent, client, models, user="nobody") as turn:
+        assert await agent.attest(turn) == agent.version()
+        assert (await agent.act(turn)).exit_code == 0, logs(turn)
+        _, answer = await bench.run(turn.sandbox, "id -u nobody; cat /app/answer; stat -c %a /agent/home")
+    assert len(set(answer.split()[:2])) == 1 and answer.split()[2] == "700"
+    brought = [path for path in turn.output.rglob("*") if path.is_file() and path.suffix in (".json", ".jsonl")]
+    assert any("id -u > answer" in path.read_text() for path in brought)
+    assert TOKEN not in "".join(path.read_text("utf-8", "replace") for path in turn.output.rglob("*") if path.is_file())
+
+
+@clients
+async def test_skills_reach_each_model(bench: Bench, tmp_path: Path, client: Client) -> None:
+    agent = client.made(tmp_path)
+    skill = tmp_path / "skill"
+    skill.mkdir()
+    (skill / "SKILL.md").write_text(
+        "---\nname: house-rules\ndescription: What holds in zanzibar houses.\n---\nBe brief.\n"
+    )
+    models = ScriptedModels([client.last])
+    async with at_work(bench, agent, client, models, skills=(SkillPack("house-rules", skill, "0" * 64),)) as turn:
+        await turn.sandbox.put([PutItem("/skills/house-rules", source=skill)])
+        assert (await agent.act(turn)).exit_code == 0, logs(turn)
+    asked = json.dumps(models.main[0].body)
+    assert "house-rules" in asked
+    assert "zanzibar" in asked or client.api == "chat"
+
+
+SERVER = """\
+import json, sys
+def say(of, **result):
+    print(json.dumps({"jsonrpc": "2.0", "id": of["id"], "result": result}), flush=True)
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked.get("method") == "initialize":
+        version = asked["params"]["protocolVersion"]
+        say(asked, protocolVersion=version, capabilities={"tools": {}}, serverInfo={"name": "words", "version": "1"})
+    elif asked.get("method") == "tools/list":
+        schema = {"type": "object", "properties": {}}
+        say(asked, tools=[{"name": "right_word", "description": "Tells the right word.", "inputSchema": schema}])
+    elif "id" in asked:
+        say(asked)
+"""
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex"])
+async def test_servers_of_the_task_are_started(bench: Bench, tmp_path: Path, name: str) -> None:
+    client = CLIENTS[name]
+    agent = client.made(tmp_path)
+    models = ScriptedModels([client.last])
+    words = McpServer("words", "stdio", command="python3", args=("/srv/words.py",))
+    async with at_work(bench, agent, client, models, mcp_servers=(words,)) as turn:
+        _, found = await bench.run(turn.sandbox, "command -v python3")
+        if not found:
+            pytest.skip("no python3 in worlds of this host, and the server is in Python")
+        await turn.sandbox.put([PutItem("/srv/words.py", content=SERVER.encode())])
+        assert (await agent.act(turn)).exit_code == 0, logs(turn)
+    assert "words" in json.dumps(models.main[0].body)
+
+
+@clients
+async def test_a_model_that_falls_silent_ends_each_as_idle(bench: Bench, tmp_path: Path, client: Client) -> None:
+    agent = client.made(tmp_path)
+    models = ScriptedModels([WRITE], silent_from=1)
+    async with at_work(bench, agent, client, models, idle_sec=client.startup_sec) as turn:
+        ended = await agent.act(turn)
+        assert await turn.sandbox.kill_all() == 0
+    assert (ended.limit_hit, ended.timed_out) == ("idle", False)
+    assert len(models.main) == 2
+
+
+@clients
+async def test_at_its_deadline_nothing_of_it_is_left(bench: Bench, tmp_path: Path, client: Client) -> None:
+    agent = client.made(tmp_path)
+    models = ScriptedModels([Run("sleep 3600 & sleep 3600")])
+    async with at_work(bench, agent, client, models, deadline_sec=client.startup_sec) as turn:
+        ended = await agent.act(turn)
+        assert await turn.sandbox.kill_all() == 0
+    assert (ended.timed_out, ended.limit_hit) == (True, None)
+
+
+@clients
+async def test_each_runs_in_a_root_without_python_node_or_bash(bench: Bench, tmp_path: Path, client: Client) -> None:
+    agent = client.made(tmp_path)
+    models = ScriptedModels([WRITE, client.last])
+    async with at_work(bench, agent, client, models, root=make_root(tmp_path / "root")) as turn:
+        if client.agent_class.shells:
+            with pytest.raises(Refusal) as caught:
+                await agent.attest(turn)
+            assert caught.value.reason is Reason.BUNDLE_UNUSABLE and "bash" in caught.value.message
+            return
+        assert await agent.attest(turn) == agent.version()
+        assert (await agent.act(turn)).exit_code == 0, logs(turn)
+        _, answer = await bench.run(turn.sandbox, "cat /app/answer")
+    assert answer == "right"
