@@ -108,7 +108,8 @@ def deeds() -> Iterator[tuple[str, Deed]]:
         "/run/dbus/system_bus_socket",
     ):
         yield f"open {path}", lambda p=path: Path(p).stat()
-    yield "cgroup of one's own", lambda: Path("/sys/fs/cgroup/hostile").mkdir() or "made"
+    for group in groups():
+        yield f"group in {group}", lambda g=group: (g / "hostile").mkdir() or "made"
 
 
 def kernel_files() -> Iterator[str]:
@@ -123,10 +124,22 @@ def kernel_files() -> Iterator[str]:
         for entry in entries:
             if folder == "/proc" and (entry.name.isdecimal() or entry.is_symlink()):
                 continue
-            if entry.is_dir(follow_symlinks=False):
+            try:
+                kind = Path(entry.path).lstat().st_mode
+            except OSError:
+                continue
+            if stat.S_ISDIR(kind):
                 pending.append(entry.path)
-            elif entry.is_file(follow_symlinks=False):
+            elif stat.S_ISREG(kind):
                 yield entry.path
+
+
+def groups() -> list[Path]:
+    """Folders of control groups: that of all of them, and of each controller where they are apart."""
+    top = Path("/sys/fs/cgroup")
+    if (top / "cgroup.procs").exists():
+        return [top]
+    return [path for path in top.iterdir() if path.is_dir()] if top.is_dir() else []
 
 
 def checked(result: int) -> int:

@@ -13,15 +13,17 @@ from typing import NamedTuple
 
 EPERM, ENOSYS, EAFNOSUPPORT = errno.EPERM, errno.ENOSYS, errno.EAFNOSUPPORT
 
-_NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW* flag
-_FAMILIES = (0, 1, 2, 10, 16, 17)  # unspec, unix, inet, inet6, netlink, packet: vsock and alg reach past namespaces
+NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW* flag
+FAMILIES = (0, 1, 2, 10, 16, 17)  # unspec, unix, inet, inet6, netlink, packet: vsock and alg reach past namespaces
 
 _LOAD, _JEQ, _JGE, _JSET, _JA, _RET = 0x20, 0x15, 0x35, 0x45, 0x05, 0x06
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _NR, _ARCH, _ARG0 = 0, 4, 16
 
 
-class _Abi(NamedTuple):
+class Abi(NamedTuple):
+    """What is refused on one kind of system calls: numbers by name; `absent` ones are said not to exist."""
+
     audit: int
     denied: dict[str, int]
     clone: int
@@ -44,7 +46,7 @@ _COMMON_DENIED = {
     "open_tree_attr": 467,
 }
 
-_X86_64 = _Abi(
+_X86_64 = Abi(
     0xC000003E,
     _COMMON_DENIED
     | {
@@ -86,7 +88,7 @@ _X86_64 = _Abi(
     socket=41,
     absent=_COMMON_ABSENT,
 )
-_I386 = _Abi(
+_I386 = Abi(
     0x40000003,
     _COMMON_DENIED
     | {
@@ -128,7 +130,7 @@ _I386 = _Abi(
     # Its arguments lie in memory where a filter cannot look; C libraries fall back to the calls it multiplexes.
     absent=_COMMON_ABSENT | {"socketcall": 102},
 )
-_AARCH64 = _Abi(
+_AARCH64 = Abi(
     0xC00000B7,
     _COMMON_DENIED
     | {
@@ -167,7 +169,19 @@ _AARCH64 = _Abi(
     socket=198,
     absent=_COMMON_ABSENT,
 )
-_MACHINES: dict[str, tuple[_Abi, ...]] = {"x86_64": (_X86_64, _I386), "aarch64": (_AARCH64,)}
+_MACHINES: dict[str, tuple[Abi, ...]] = {"x86_64": (_X86_64, _I386), "aarch64": (_AARCH64,)}
+
+
+def abis(machine: str | None = None) -> tuple[Abi, ...]:
+    """What a machine (this one by default) runs, its own kind first.
+
+    Raises:
+        OSError: ENOSYS for a machine without a table.
+    """
+    found = _MACHINES.get(machine or platform.machine())
+    if found is None:
+        raise OSError(ENOSYS, "no system call table for this machine")
+    return found
 
 
 def machines() -> tuple[str, ...]:
@@ -183,7 +197,7 @@ def _answer(number: int) -> bytes:
     return _op(_RET, _ERRNO | number)
 
 
-def _abi_block(abi: _Abi) -> bytes:
+def _abi_block(abi: Abi) -> bytes:
     ops = [_op(_LOAD, _NR)]
     if abi is _X86_64:
         ops += [_op(_JGE, 0x40000000, 0, 1), _answer(ENOSYS)]  # the x32 numbers would pass every comparison below
@@ -192,10 +206,10 @@ def _abi_block(abi: _Abi) -> bytes:
     for number in abi.absent.values():
         ops += [_op(_JEQ, number, 0, 1), _answer(ENOSYS)]
     for number in (abi.clone, abi.unshare):
-        ops += [_op(_JEQ, number, 0, 4), _op(_LOAD, _ARG0), _op(_JSET, _NEW_NAMESPACES, 0, 1), _answer(EPERM)]
+        ops += [_op(_JEQ, number, 0, 4), _op(_LOAD, _ARG0), _op(_JSET, NEW_NAMESPACES, 0, 1), _answer(EPERM)]
         ops += [_op(_RET, _ALLOW)]
-    ops += [_op(_JEQ, abi.socket, 0, len(_FAMILIES) + 2), _op(_LOAD, _ARG0)]
-    ops += [_op(_JEQ, family, len(_FAMILIES) - index, 0) for index, family in enumerate(_FAMILIES)]
+    ops += [_op(_JEQ, abi.socket, 0, len(FAMILIES) + 2), _op(_LOAD, _ARG0)]
+    ops += [_op(_JEQ, family, len(FAMILIES) - index, 0) for index, family in enumerate(FAMILIES)]
     ops += [_answer(EAFNOSUPPORT), _op(_RET, _ALLOW)]
     return b"".join(ops)
 
@@ -206,11 +220,8 @@ def program(machine: str | None = None) -> bytes:
     Raises:
         OSError: ENOSYS for a machine without a table.
     """
-    abis = _MACHINES.get(machine or platform.machine())
-    if abis is None:
-        raise OSError(ENOSYS, "no system call table for this machine")
     ops = [_op(_LOAD, _ARCH)]
-    for abi in abis:
+    for abi in abis(machine):
         block = _abi_block(abi)
         ops += [_op(_JEQ, abi.audit, 1, 0), _op(_JA, len(block) // 8), block]
     ops.append(_op(_RET, _KILL))
