@@ -143,8 +143,8 @@ DEAR: list[tuple[str, dict[str, Any], str]] = [
     ("chat", {"modalities": "audio"}, "modalities"),
     ("chat", {"audio": {"voice": "v"}}, "audio"),
     ("chat", {"web_search_options": {"search_context_size": "high"}}, "web_search_options"),
-    ("chat", {"prompt_cache_options": {"ttl": "12h"}}, "prompt_cache_options"),
-    ("chat", {"prompt_cache_options": {"prewarm": True}}, "prompt_cache_options"),
+    ("chat", {"prompt_cache_options": {"ttl": "12h"}}, "prompt_cache_options.ttl"),
+    ("chat", {"prompt_cache_options": {"prewarm": True}}, "prompt_cache_options.prewarm"),
     ("chat", {"plugins": [{"id": "web"}]}, "plugins"),
     ("chat", {"models": ["other"]}, "models"),
     ("chat", {"something": 1}, "unknown key something"),
@@ -172,7 +172,8 @@ DEAR: list[tuple[str, dict[str, Any], str]] = [
     ("responses", tool("shell", environment={"type": "container_auto"}), "tool shell"),
     ("responses", {"background": True}, "background"),
     ("responses", {"prompt": {"id": "p"}}, "unknown key prompt"),
-    ("responses", {"reasoning": {"mode": "pro"}}, "reasoning"),
+    ("responses", {"reasoning": {"mode": "pro"}}, "reasoning.mode"),
+    ("responses", {"reasoning": "high"}, "reasoning"),
     ("responses", {"context_management": [{"type": "compaction"}]}, "context_management"),
     *[
         ("anthropic", tool(kind, name="n"), f"tool {kind}")
@@ -191,8 +192,8 @@ DEAR: list[tuple[str, dict[str, Any], str]] = [
     ("anthropic", {"speed": "fast"}, "speed"),
     ("anthropic", {"inference_geo": "us"}, "inference_geo"),
     ("anthropic", {"fallbacks": "default"}, "fallbacks"),
-    ("anthropic", {"context_management": {"edits": [{"type": "compact_20260112"}]}}, "context_management"),
-    ("anthropic", {"output_config": {"new": 1}}, "output_config"),
+    ("anthropic", {"context_management": {"edits": [{"type": "compact_20260112"}]}}, "context_management.edits"),
+    ("anthropic", {"output_config": {"new": 1}}, "output_config.new"),
     ("anthropic", {"cache_control": {"type": "ephemeral", "ttl": "9h"}}, "cache_control for 9h"),
     (
         "anthropic",
@@ -219,8 +220,8 @@ DEAR: list[tuple[str, dict[str, Any], str]] = [
     ],
     ("gemini", {"cachedContent": "c"}, "unknown key cachedContent"),
     ("gemini", {"cached_content": "c"}, "unknown key cachedContent"),
-    ("gemini", {"generationConfig": {"responseModalities": ["IMAGE"]}}, "generationConfig"),
-    ("gemini", {"generationConfig": {"speechConfig": {}}}, "generationConfig"),
+    ("gemini", {"generationConfig": {"responseModalities": ["IMAGE"]}}, "generationConfig.responseModalities"),
+    ("gemini", {"generationConfig": {"speechConfig": {}}}, "generationConfig.speechConfig"),
     ("gemini", parts({"inlineData": {"mimeType": "audio/wav"}}), "inlineData audio/wav"),
     ("gemini", parts({"fileData": {"fileUri": "u"}}), "fileData None"),
 ]

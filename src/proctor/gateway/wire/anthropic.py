@@ -23,6 +23,7 @@ from proctor.gateway.wire.requests import (
 from proctor.study.design import ModelDesign
 
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
+_ROLES = {"system": Role.SYSTEM, "assistant": Role.ASSISTANT}
 # The one family that knows efforts, but not the thinking that adapts to them.
 _NOT_ADAPTIVE = "claude-opus-4-5"
 
@@ -134,6 +135,7 @@ def _messages(value: dict[str, Any], names: dict[str, str], notes: Notes) -> lis
                 call_id = notes.text(block.get("tool_use_id"))
                 text = text_of(block.get("content"), notes)
                 results.append(Message(Role.TOOL, text, call_id=call_id or None, tool=names.get(call_id)))
-    role = Role.ASSISTANT if value.get("role") == "assistant" else Role.USER
+    said = value.get("role")
+    role = _ROLES.get(said, Role.USER) if isinstance(said, str) else Role.USER
     own = [Message(role, "".join(texts), tuple(calls))] if texts or calls or not results else []
     return results + own

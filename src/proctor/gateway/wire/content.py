@@ -85,7 +85,8 @@ class Found:
                 if not (key == "thread" and _object(request[key]).get("type") == "create"):
                     self._far(key)
             else:
-                self._dear(key if key in KEYS[self._api] else f"unknown key {key}")
+                listed = key.partition(".")[0] in KEYS[self._api]
+                self._dear(key if listed else f"unknown key {key}")
 
     def _tools(self, tools: Any) -> None:
         for each in _list(tools):

@@ -34,13 +34,30 @@ def _all_of(*words: str) -> Rule:
     return lambda value: isinstance(value, list) and all(isinstance(each, str) and each in words for each in value)
 
 
-def _keys(rules: Mapping[str, Rule]) -> Rule:
-    return lambda value: isinstance(value, dict) and not changing(value, rules)
+class _Keys:
+    """A rule for an object: it leaves the price as it is where all of its own keys do."""
+
+    def __init__(self, rules: Mapping[str, Rule]) -> None:
+        self._rules = rules
+
+    def __call__(self, value: Any) -> bool:
+        return not self.changing(value)
+
+    def changing(self, value: Any) -> list[str]:
+        """What of a value changes the price: keys, those of objects within with their path; empty for all of it."""
+        return changing(value, self._rules) if isinstance(value, dict) else [""]
 
 
 def changing(value: Mapping[str, Any], rules: Mapping[str, Rule]) -> list[str]:
-    """The keys of an object that are not listed, or that say what is not."""
-    return [key for key, said in value.items() if said is not None and not (key in rules and rules[key](said))]
+    """The keys of an object that are not listed, or that say what is not; of objects in it by their path."""
+    found: list[str] = []
+    for key, said in value.items():
+        rule = rules.get(key)
+        if said is None or (rule is not None and rule(said)):
+            continue
+        within = rule.changing(said) if isinstance(rule, _Keys) else [""]
+        found += [f"{key}.{name}" if name else key for name in within]
+    return found
 
 
 def _words(text: str) -> frozenset[str]:
@@ -56,7 +73,7 @@ def _is_edit(value: Any) -> bool:
     return isinstance(value, dict) and str(value.get("type")).startswith("clear_")
 
 
-_CACHING: Rule = _keys({**_free("mode comparison_response_id"), "ttl": _one_of("30m"), "prewarm": _empty})
+_CACHING: Rule = _Keys({**_free("mode comparison_response_id"), "ttl": _one_of("30m"), "prewarm": _empty})
 
 # "auto" is what a request without a tier gets; which tier that is, is the account's own setting.
 _CHAT: dict[str, Rule] = {
@@ -82,7 +99,7 @@ _RESPONSES: dict[str, Rule] = {
         "client_metadata user safety_identifier prompt_cache_key prompt_cache_retention store truncation"
     ),
     "service_tier": _one_of("auto", "default"),
-    "reasoning": _keys({**_free("effort summary generate_summary context"), "mode": _one_of("standard")}),
+    "reasoning": _Keys({**_free("effort summary generate_summary context"), "mode": _one_of("standard")}),
     "prompt_cache_options": _CACHING,
     **dict.fromkeys(("background", "moderation", "context_management"), _empty),
 }
@@ -91,8 +108,8 @@ _ANTHROPIC: dict[str, Rule] = {
         "model messages system max_tokens stream stop_sequences temperature top_p top_k tools tool_choice metadata "
         "thinking output_format cache_control diagnostics"
     ),
-    "output_config": _keys(_free("effort format task_budget")),
-    "context_management": _keys({"edits": lambda edits: isinstance(edits, list) and all(map(_is_edit, edits))}),
+    "output_config": _Keys(_free("effort format task_budget")),
+    "context_management": _Keys({"edits": lambda edits: isinstance(edits, list) and all(map(_is_edit, edits))}),
     "service_tier": _one_of("auto", "standard_only"),
     "speed": _one_of("standard"),
     "inference_geo": _one_of("global"),
@@ -101,7 +118,7 @@ _ANTHROPIC: dict[str, Rule] = {
 _GEMINI: dict[str, Rule] = {
     **_free("model contents systemInstruction tools toolConfig safetySettings labels store"),
     "serviceTier": _one_of("unspecified", "standard"),
-    "generationConfig": _keys(
+    "generationConfig": _Keys(
         {
             **_free(
                 "candidateCount frequencyPenalty logprobs maxOutputTokens mediaResolution presencePenalty "

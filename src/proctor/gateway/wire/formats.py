@@ -7,11 +7,13 @@ from types import MappingProxyType
 
 from proctor.core.models import Message
 from proctor.gateway.wire.anthropic import Anthropic
-from proctor.gateway.wire.base import Reply, Wire
+from proctor.gateway.wire.base import Reader, Reply, Wire
 from proctor.gateway.wire.chat import Chat
+from proctor.gateway.wire.counting import CountAssembly, EmbeddingAssembly
 from proctor.gateway.wire.gemini import Gemini
+from proctor.gateway.wire.reading import BodyReader
 from proctor.gateway.wire.responses import Responses
-from proctor.gateway.wire.routes import find_route
+from proctor.gateway.wire.routes import Kind, Route, find_route
 from proctor.study.providers import PRACTICE
 
 # Keys are `ModelDesign.api`; the practice model speaks chat completions.
@@ -39,6 +41,19 @@ def answer(api: str, body: bytes) -> Reply:
     reader = WIRES[api].reader(stream=True)
     reader.feed(body)
     return reader.close()
+
+
+def reader_of(route: Route, stream: bool) -> Reader:
+    """A reader for the reply to a request of a route.
+
+    Raises:
+        KeyError: for a format that is not known.
+    """
+    if route.kind is Kind.COUNT:
+        return BodyReader(CountAssembly(), stream=False)
+    if route.kind is Kind.EMBEDDINGS:
+        return BodyReader(EmbeddingAssembly(), stream=False)
+    return WIRES[route.api].reader(stream)
 
 
 def api_of_route(route: str) -> str | None:

@@ -131,7 +131,8 @@ def models_body(model_api: str, model: str, asked: str | None = None) -> bytes:
 
 def _openai_list(model: str) -> tuple[dict[str, object], dict[str, object]]:
     entry: dict[str, object] = {"id": model, "object": "model", "created": 0, "owned_by": "proctor"}
-    return entry, {"object": "list", "data": [entry]}
+    # Codex reads a list of its own in `models`; from an empty one it learns nothing, and keeps what it knows.
+    return entry, {"object": "list", "data": [entry], "models": []}
 
 
 def _anthropic_list(model: str) -> tuple[dict[str, object], dict[str, object]]:
