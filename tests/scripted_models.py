@@ -39,6 +39,7 @@ class Use:
 
     tool: str
     arguments: Mapping[str, Any]
+    namespace: str | None = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,12 @@ class Say:
     """The model's last word."""
 
     text: str
+
+
+Step = Run | Use | Say
+Called = tuple[str, Mapping[str, Any] | str, str | None] | None
+Head = tuple[str, str]
+Events = Iterator[tuple[str | None, Any]]
 
 
 @dataclass(frozen=True)
@@ -61,20 +68,21 @@ class Seen:
 
     @property
     def tools(self) -> list[str]:
-        return [_name(tool) for tool in self.body.get("tools") or []]
-
-
-Step = Run | Use | Say
+        return [_name(tool) for tool, _ in _tools(self.body)]
 
 
 @dataclass
 class ScriptedModels:
-    """The upstream: `seen` is what was asked of it, `base_url` where it listens (no path)."""
+    """The upstream: `seen` is what was asked of it, `base_url` where it listens (no path).
+
+    With `model` it knows that one alone. From step `silent_from` on it never answers.
+    """
 
     steps: Sequence[Step]
     seen: list[Seen] = field(default_factory=list)
     base_url: str = ""
     silent_from: int | None = None
+    model: str | None = None
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     taken: int = 0
     last_ns: int = field(default_factory=time.monotonic_ns)
@@ -104,6 +112,10 @@ class ScriptedModels:
             status = 426 if "upgrade" in request.headers else 404
             self._see(request, body, side=True, status=status)
             return web.json_response({"error": {"message": "no such route", "type": "not_found"}}, status=status)
+        if self.model not in (None, body.get("model")):
+            self._see(request, body, side=True, status=404)
+            error = {"type": "not_found_error", "message": "there is no such model", "code": "model_not_found"}
+            return web.json_response({"type": "error", "error": error}, status=404)
         tool = _shell(body)
         self._see(request, body, side=tool is None)
         if self.silent_from is not None and not self.seen[-1].side and self.taken >= self.silent_from:
@@ -165,10 +177,25 @@ def _name(tool: Mapping[str, Any]) -> str:
     return str((inner if isinstance(inner, dict) else tool).get("name") or tool.get("type"))
 
 
+def _tools(body: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str | None]]:
+    """All tools that a request offers, with the namespace of each: they may stand in its input as well."""
+    more = [item["tools"] for item in body.get("input") or [] if item.get("type") == "additional_tools"]
+    for tool in [*(body.get("tools") or []), *(tool for tools in more for tool in tools)]:
+        if tool.get("type") == "namespace":
+            yield from ((inner, tool["name"]) for inner in tool["tools"])
+        else:
+            yield tool, None
+
+
 def _shell(body: Mapping[str, Any]) -> tuple[str, str, str] | None:
-    """The tool that runs commands: its name, the argument that holds the command, and the type of that argument."""
-    for tool in body.get("tools") or []:
-        inner = tool.get("function") if isinstance(tool.get("function"), dict) else tool
+    """The tool that runs commands: its name, the argument that holds the command, and the type of that argument.
+
+    Where the client takes programs in its place, the type is "program", and the argument the namespace of that tool.
+    """
+    for tool, namespace in _tools(body):
+        inner = tool["function"] if isinstance(tool.get("function"), dict) else tool
+        if inner.get("name") == "exec" and inner.get("type") == "custom":
+            return "exec", str(namespace), "program"
         if inner.get("name") not in ("bash", "Bash", "shell", "shell_command", "exec_command"):
             continue
         schema = inner.get("parameters") or inner.get("input_schema") or {}
@@ -178,22 +205,20 @@ def _shell(body: Mapping[str, Any]) -> tuple[str, str, str] | None:
     return None
 
 
-def _call(step: Step, tool: tuple[str, str, str] | None) -> tuple[str, Mapping[str, Any]] | None:
-    """The call that a step is: the tool's name, and its arguments."""
+def _call(step: Step, tool: tuple[str, str, str] | None) -> Called:
+    """The call that a step is: the tool's name, its arguments, and the namespace in which it is offered."""
     if isinstance(step, Use):
-        return step.tool, step.arguments
+        return step.tool, step.arguments, step.namespace
     if isinstance(step, Say) or tool is None:
         return None
     name, argument, kind = tool
+    if kind == "program":
+        command = json.dumps({"cmd": step.command})
+        return name, f"text((await tools.exec_command({command})).output)", argument
     made: dict[str, Any] = {argument: ["sh", "-c", step.command] if kind == "array" else step.command}
     if name == "Bash":
         made["description"] = "A step"
-    return name, made
-
-
-Events = Iterator[tuple[str | None, Any]]
-Called = tuple[str, Mapping[str, Any]] | None
-Head = tuple[str, str]
+    return name, made, None
 
 
 def _chat(text: str | None, call: Called, told: Head) -> tuple[Any, Events]:
@@ -228,8 +253,11 @@ def _chat(text: str | None, call: Called, told: Head) -> tuple[Any, Events]:
 
 def _responses(text: str | None, call: Called, told: Head) -> tuple[Any, Events]:
     number, model = told
-    if call is not None:
-        item: dict[str, Any] = {
+    if call is not None and isinstance(call[1], str):
+        item: dict[str, Any] = {"type": "custom_tool_call", "id": f"ctc_{number}", "call_id": f"call_{number}"}
+        item |= {"name": call[0], "namespace": call[2], "input": call[1], "status": "completed"}
+    elif call is not None:
+        item = {
             "type": "function_call",
             "id": f"fc_{number}",
             "call_id": f"call_{number}",
@@ -237,6 +265,8 @@ def _responses(text: str | None, call: Called, told: Head) -> tuple[Any, Events]
             "arguments": json.dumps(call[1]),
             "status": "completed",
         }
+        if call[2] is not None:
+            item["namespace"] = call[2]
     else:
         item = {
             "type": "message",
@@ -317,7 +347,7 @@ def _results(body: Mapping[str, Any]) -> Iterator[str]:
     for message in body.get("messages") or body.get("input") or []:
         if message.get("role") == "tool":
             yield _text(message.get("content"))
-        elif message.get("type") == "function_call_output":
+        elif message.get("type") in ("function_call_output", "custom_tool_call_output"):
             yield _text(message.get("output"))
         elif isinstance(message.get("content"), list):
             for block in message["content"]:

@@ -22,7 +22,7 @@ from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import PutItem
-from scripted_models import Run, Say, ScriptedModels, serving
+from scripted_models import Run, Say, ScriptedModels, Use, serving
 
 __all__ = ["admitted", "bench", "kind"]
 pytestmark = pytest.mark.real
@@ -40,6 +40,7 @@ class Client:
     path: str
     last: Run | Say
     key: str
+    model: str = MODEL
     # how long it may take to start on a machine that is busy
     startup_sec: float = 10.0
 
@@ -57,10 +58,12 @@ CLIENTS = {
         "/v1/chat/completions",
         Run("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"),
         "authorization",
-        30.0,
+        startup_sec=30.0,
     ),
     "claude-code": Client(ClaudeCode, "anthropic", "/v1/messages?beta=true", Say("Done."), "x-api-key"),
     "codex": Client(Codex, "responses", "/v1/responses", Say("Done."), "authorization"),
+    # a model that it knows is offered one tool, which runs programs that call all others
+    "codex-programs": Client(Codex, "responses", "/v1/responses", Say("Done."), "authorization", "gpt-6-luna"),
 }
 clients = pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS.keys())
 
@@ -85,7 +88,7 @@ async def at_work(
     output = bench.folder / "agent"
     output.mkdir()
     async with serving(models, await world.listen()):
-        door = Door(models.base_url, TOKEN, MODEL, client.api, "high", 4_000, lambda: models.last_ns)
+        door = Door(models.base_url, TOKEN, client.model, client.api, "high", 4_000, lambda: models.last_ns)
         yield replace(
             Turn(world, "Write the right word into answer.", "/app", {}, None, output, 120.0, door=door), **said
         )
@@ -102,7 +105,7 @@ async def test_each_solves_a_task_with_its_own_tool(bench: Bench, tmp_path: Path
         _, answer = await bench.run(turn.sandbox, "cat /app/answer")
     assert answer == "right"
     assert [(seen.method, seen.path) for seen in models.main] == [("POST", client.path)] * 2
-    assert {seen.body["model"] for seen in models.seen} == {MODEL}
+    assert {seen.body["model"] for seen in models.seen} == {client.model}
     assert all(TOKEN in {k.lower(): v for k, v in seen.headers.items()}[client.key] for seen in models.seen)
     assert [seen.path for seen in models.seen if seen.side] == []
     assert any("right" in result for result in models.results())
@@ -226,3 +229,42 @@ async def test_each_runs_in_a_root_without_python_node_or_bash(bench: Bench, tmp
         assert (await agent.act(turn)).exit_code == 0, logs(turn)
         _, answer = await bench.run(turn.sandbox, "cat /app/answer")
     assert answer == "right"
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "use"),
+    [
+        (
+            "claude-code",
+            {"env": {"CLAUDE_CODE_SUBAGENT_MODEL": "another-1"}},
+            Use("Agent", {"description": "Look", "prompt": "Look.", "subagent_type": "general-purpose"}),
+        ),
+        ("codex", {}, Use("spawn_agent", {"message": "Look.", "model": "gpt-6-luna"}, "multi_agent_v1")),
+    ],
+    ids=["claude-code", "codex"],
+)
+async def test_what_an_agent_asks_of_another_model_is_seen_and_ends_nothing(
+    bench: Bench, tmp_path: Path, name: str, settings: dict[str, Any], use: Use
+) -> None:
+    client = CLIENTS[name]
+    agent = client.made(tmp_path, **settings)
+    # until the other model was asked for the main thread has something to do
+    models = ScriptedModels([use, Run("sleep 1"), WRITE, client.last], model=MODEL)
+    async with at_work(bench, agent, client, models) as turn:
+        assert (await agent.act(turn)).exit_code == 0, logs(turn)
+        _, answer = await bench.run(turn.sandbox, "cat /app/answer")
+    assert answer == "right"
+    refused = [seen for seen in models.seen if seen.status == 404]
+    assert {seen.body["model"] for seen in refused} - {MODEL} == {seen.body["model"] for seen in refused} != set()
+    assert len(models.main) == 4
+
+
+async def test_the_agents_that_claude_code_starts_ask_the_trials_model(bench: Bench, tmp_path: Path) -> None:
+    client = CLIENTS["claude-code"]
+    agent = client.made(tmp_path)
+    started = {"description": "Look", "prompt": "Look.", "subagent_type": "general-purpose", "run_in_background": False}
+    models = ScriptedModels([Use("Agent", started), Say("It is there."), client.last])
+    async with at_work(bench, agent, client, models) as turn:
+        assert (await agent.act(turn)).exit_code == 0, logs(turn)
+    assert [seen.body["model"] for seen in models.seen] == [MODEL] * 3
+    assert any("It is there." in result for result in models.results())
