@@ -32,6 +32,8 @@ done
 exec "$@\""""
 _ATTEST_SEC = 120.0
 _SAID_BYTES = 4_096
+# a stream of events holds every result of every tool
+_OUTPUT_BYTES = 64 << 20
 _LOG_BYTES, _LOG_FILES = 64 << 20, 500
 
 
@@ -156,6 +158,7 @@ class InstalledAgent(ABC):
                 env={**turn.env, **variables(turn.door), **start.env, **self.env},
                 user=turn.user,
                 stdin=start.stdin,
+                output_cap=_OUTPUT_BYTES,
                 deadline_sec=turn.deadline_sec,
                 leave_running=turn.leave_running,
             ),
