@@ -27,8 +27,14 @@ REFUSED = ("EPERM", "EACCES", "EROFS", "ENOENT", "ENOSYS", "EIO", "ENXIO", "none
 # the keeper of a container is a program of its root like others; triggers of pressure are any user's, on any machine
 LET = {
     "namespace": (),
-    "docker": ("ptrace attach 1", "ptrace seize 1", "read memory of 1", "write memory of 1", "open /proc/1/")
-    + ("write /proc/pressure/",),
+    "docker": (
+        "ptrace attach 1",
+        "ptrace seize 1",
+        "read memory of 1",
+        "write memory of 1",
+        "open /proc/1/",
+        "write /proc/pressure/",
+    ),
 }
 FAIL, PASS = ("fail", "below_threshold"), ("pass", None)
 
