@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
-from namespace_bench import Bench, admitted, bench, kind, make_root
+from docker_bench import BUSYBOX
+from docker_bench import Bench as DockerBench
+from docker_bench import kind as docker_kind
+from namespace_bench import Bench as NamespaceBench
+from namespace_bench import admitted, make_root
+from namespace_bench import kind as namespace_kind
 
 from proctor.agents.base import McpServer, SkillPack, Turn, Version
 from proctor.agents.installed.claude_code import ClaudeCode
@@ -21,12 +27,34 @@ from proctor.core.models import Door
 from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.tokens import Admitted
 from proctor.sandbox.base import PutItem
 from scripted_models import Run, Say, ScriptedModels, Use, serving
 
-__all__ = ["admitted", "bench", "kind"]
+__all__ = ["admitted", "docker_kind", "namespace_kind"]
 pytestmark = pytest.mark.real
 
+Bench = NamespaceBench | DockerBench
+
+
+@pytest.fixture(params=["namespace", "docker"])
+async def bench(request: pytest.FixtureRequest, admitted: Admitted, tmp_path: Path) -> AsyncIterator[Bench]:
+    """Worlds of each kind, which end with their test."""
+    kind = request.getfixturevalue(f"{request.param}_kind")
+    made: Bench = (NamespaceBench if request.param == "namespace" else DockerBench)(kind, admitted, tmp_path)
+    yield made
+    for world in made.worlds:
+        await world.stop()
+
+
+def bare(bench: Bench) -> dict[str, Any]:
+    """What starts a world that has a shell and hardly anything else."""
+    if isinstance(bench, DockerBench):
+        return {"image": BUSYBOX}
+    return {"root": make_root(bench.folder / "root")}
+
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 MODEL, TOKEN = "model-1", "token-of-this-attempt"
 WRITE = Run("printf right > answer; cat answer")
 
@@ -79,18 +107,18 @@ async def at_work(
     client: Client,
     models: ScriptedModels,
     *,
-    root: Path | None = None,
+    world: Mapping[str, Any] = NOTHING,
     **said: Any,
 ) -> AsyncIterator[Turn]:
     """A turn in a world that reaches its model and nothing else."""
-    world = await bench.start(network=Network.GATEWAY_ONLY, bundles=(agent.bundle(),), root=root)
-    await world.put([PutItem("/app", mode=0o777), PutItem("/logs/agent", mode=0o777)])
+    started = await bench.start(network=Network.GATEWAY_ONLY, bundles=(agent.bundle(),), **world)
+    await started.put([PutItem("/app", mode=0o777), PutItem("/logs/agent", mode=0o777)])
     output = bench.folder / "agent"
     output.mkdir()
-    async with serving(models, await world.listen()):
+    async with serving(models, await started.listen()):
         door = Door(models.base_url, TOKEN, client.model, client.api, "high", 4_000, lambda: models.last_ns)
         yield replace(
-            Turn(world, "Write the right word into answer.", "/app", {}, None, output, 120.0, door=door), **said
+            Turn(started, "Write the right word into answer.", "/app", {}, None, output, 120.0, door=door), **said
         )
 
 
@@ -219,7 +247,7 @@ async def test_at_its_deadline_nothing_of_it_is_left(bench: Bench, tmp_path: Pat
 async def test_each_runs_in_a_root_without_python_node_or_bash(bench: Bench, tmp_path: Path, client: Client) -> None:
     agent = client.made(tmp_path)
     models = ScriptedModels([WRITE, client.last])
-    async with at_work(bench, agent, client, models, root=make_root(tmp_path / "root")) as turn:
+    async with at_work(bench, agent, client, models, world=bare(bench)) as turn:
         if client.agent_class.shells:
             with pytest.raises(Refusal) as caught:
                 await agent.attest(turn)
