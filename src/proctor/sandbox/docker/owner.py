@@ -16,25 +16,43 @@ SCRATCH = "proctor.scratch"
 OWNER = "proctor.owner"
 
 
+_TYPES = {
+    "host": (str,),
+    "boot": (str, type(None)),
+    "pid": (int,),
+    "started": (int, type(None)),
+    "numbers": (str, type(None)),
+}
+
+
 @dataclass(frozen=True)
 class Owner:
-    """A process: its host, that host's boot, its number, and when it started (clock ticks since boot)."""
+    """A process: its host, that host's boot, its number, and when it started (clock ticks since boot).
+
+    `numbers` is the namespace that its number is of.
+    """
 
     host: str
     boot: str | None
     pid: int
     started: int | None
+    numbers: str | None
 
     def may_live(self) -> bool:
         """Whether it runs; another host's always may. One that is dead and not yet waited for runs no more."""
         if self.host != socket.gethostname():
             return True
-        return self.boot == _boot() is not None and self.started is not None and _started(self.pid) == self.started
+        return self.boot == _boot() is not None and self.started is not None and _runs(self.pid, self.started)
+
+    @property
+    def can_be_seen(self) -> bool:
+        """Whether it would be seen from here if it ran: a container may have its host's name, and never its numbers."""
+        return self.boot != _boot() or self.numbers == _numbers() is not None
 
 
 def labels(scratch: Path, admitted: Admitted) -> dict[str, str]:
     """What everything that this process makes for a world in `scratch` carries."""
-    owner = Owner(socket.gethostname(), _boot(), os.getpid(), _started(os.getpid()))
+    owner = Owner(socket.gethostname(), _boot(), os.getpid(), _started(os.getpid()), _numbers())
     return {
         RUN: admitted.label,
         SCRATCH: str(scratch.resolve()),
@@ -43,12 +61,15 @@ def labels(scratch: Path, admitted: Admitted) -> dict[str, str]:
 
 
 def is_left(said: Mapping[str, str], scratch_root: Path) -> bool:
-    """Whether something with those labels belongs below `scratch_root` and to a process that is dead."""
+    """Whether something with those labels belongs to a process that is dead.
+
+    Of what lies below `scratch_root` the caller knows that no process uses it, but for its own.
+    """
     scratch = said.get(SCRATCH)
     owner = _owner(said.get(OWNER))
-    if scratch is None or owner is None or not Path(scratch).is_relative_to(scratch_root.resolve()):
+    if scratch is None or owner is None or owner.may_live():
         return False
-    return not owner.may_live()
+    return owner.can_be_seen or Path(scratch).is_relative_to(scratch_root.resolve())
 
 
 def _owner(text: str | None) -> Owner | None:
@@ -56,12 +77,11 @@ def _owner(text: str | None) -> Owner | None:
         value = json.loads(text or "")
     except (ValueError, RecursionError):
         return None
-    if not isinstance(value, dict) or value.keys() != {"host", "boot", "pid", "started"}:
+    if not isinstance(value, dict) or value.keys() != _TYPES.keys():
         return None
-    host, boot, pid, started = value["host"], value["boot"], value["pid"], value["started"]
-    if type(host) is not str or (boot is not None and type(boot) is not str) or type(pid) is not int:
+    if not all(type(value[name]) in types for name, types in _TYPES.items()):
         return None
-    return Owner(host, boot, pid, started if type(started) is int else None)
+    return Owner(**value)
 
 
 def _boot() -> str | None:
@@ -69,6 +89,26 @@ def _boot() -> str | None:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
         return None
+
+
+def _numbers() -> str | None:
+    try:
+        return str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        return None
+
+
+def _runs(pid: int, started: int) -> bool:
+    """Whether the process that started then runs; one that is another user's, and hidden from this one, may."""
+    if _started(pid) == started:
+        return True
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return not Path(f"/proc/{pid}").exists()
+    except (OSError, OverflowError):
+        return False
+    return False
 
 
 def _started(pid: int) -> int | None:

@@ -17,6 +17,7 @@ from proctor.sandbox.namespace.launcher import tree
 # an image that somebody asked to keep has a name of this kind
 KEPT = "proctor-kept"
 _NAME_CHARS = 32
+_REMOVE_SEC = 20.0
 
 
 async def release(engine: Engine, snapshot: Snapshot) -> None:
@@ -45,13 +46,11 @@ async def running_below(engine: Engine, scratch: Path) -> str | None:
 
 
 async def prune(engine: Engine, scratch_root: Path) -> list[str]:
-    """Remove what processes that are dead left below `scratch_root`; returns what. Raises EngineError."""
+    """Remove what processes that are dead left, of this run and of others; returns what. Raises EngineError."""
     removed = []
     for row in await _labelled(engine, "containers/json", {}, all="1"):
-        if owner.is_left(row["Labels"], scratch_root):
-            with contextlib.suppress(EngineError):  # on its way out already, or another prunes it
-                await engine.call("DELETE", f"containers/{row['Id']}", params={"force": "1", "v": "1"})
-                removed.append(f"container {row['Id'][:12]}")
+        if owner.is_left(row["Labels"], scratch_root) and await _remove_container(engine, row["Id"]):
+            removed.append(f"container {row['Id'][:12]}")
     for row in await _labelled(engine, "images/json", {}):
         kept = any(tag.startswith(f"{KEPT}:") for tag in row.get("RepoTags") or ())
         if not kept and owner.is_left(row["Labels"], scratch_root):
@@ -65,6 +64,18 @@ async def _labelled(engine: Engine, path: str, filters: Mapping[str, list[str]],
     asked = json.dumps({"label": [owner.RUN], **filters})
     rows = await engine.call("GET", path, params={"filters": asked, **params})
     return [row for row in rows or () if row.get("Labels")]
+
+
+async def _remove_container(engine: Engine, container: str) -> bool:
+    """Whether this removed it. Where something else does, that is waited for: its image is in use until then."""
+    path = f"containers/{container}"
+    try:
+        await engine.call("DELETE", path, params={"force": "1", "v": "1"})
+    except EngineError:
+        with contextlib.suppress(EngineError):
+            await engine.call("POST", f"{path}/wait", params={"condition": "removed"}, deadline_sec=_REMOVE_SEC)
+        return False
+    return True
 
 
 async def _remove_image(engine: Engine, image: str) -> None:
