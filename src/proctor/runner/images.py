@@ -106,7 +106,7 @@ def _context(build: _Build, bases: Mapping[str, ImageFacts], at: Callable[[Path]
         context=folder,
         dockerfile=plan.dockerfile,
         args=plan.args,
-        base_ids=ids,
+        base_ids={each: each for each in ids.values()},  # as the Dockerfile that is built names them
         key=key,
         timeout_sec=plan.timeout_sec,
     )
