@@ -357,7 +357,8 @@ async def _row(add: Any, trial: Trial, each: Try) -> dict[str, Any]:
 async def _ask(add: Any, trial: Trial, exchange: str, ask: Ask) -> None:
     held = PRICE.worst_case(1000, 1000)
     named = {"exchange": exchange, "model": trial.model, "route": "POST /chat/completions"}
-    bound = {"request_digest": "0" * 64, "input_bound": 1000, "output_bound": 1000, "held": str(held), "retries": None}
+    bound = {"request_digest": "0" * 64, "input_bound": 1000, "output_bound": 1000, "held": str(held)}
+    bound |= {"retries": None, "mutations": []}
     await add(Kind.EXCHANGE_ADMITTED, {"request": encode(ask.request)}, **named, **bound)
     cost = held if ask.usage is None else PRICE.cost(Usage({Bucket(name): n for name, n in ask.usage.items()}))
     answer = None if ask.response is None else {"response": encode(ask.response)}
@@ -371,6 +372,7 @@ async def _ask(add: Any, trial: Trial, exchange: str, ask: Ask) -> None:
         resolved_model=trial.model,
         finish=None if ask.error else "stop",
         **({"response": None} if answer is None else {}),
+        chunks=None,
         usage=ask.usage,
         charged=str(cost),
         estimated=ask.usage is None,

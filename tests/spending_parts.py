@@ -28,6 +28,7 @@ ASKED: dict[str, Any] = {
     "input_bound": 1,
     "output_bound": 1,
     "retries": None,
+    "mutations": [],
 }
 ANSWERED: dict[str, Any] = {
     "http_status": 200,
@@ -35,6 +36,7 @@ ANSWERED: dict[str, Any] = {
     "resolved_model": "m",
     "finish": "stop",
     "response": None,
+    "chunks": None,
     "usage": {"input": 1},
     "estimated": False,
     "flags": [],

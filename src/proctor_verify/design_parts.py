@@ -84,13 +84,14 @@ _ARM_MODEL = record(effort=or_null(TEXT), max_output_tokens=or_null(FROM_ONE))
 
 @dataclass(frozen=True)
 class Model:
-    """One model: what it costs, how much it may answer, and whether it is made up."""
+    """One model: what it costs, how much it may answer, whether it is made up, and what may be changed of requests."""
 
     provider: str
     api: str
     prices: Prices
     max_output: int
     synthetic: bool
+    mutations: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,7 @@ def _model(model: dict[str, Any]) -> Model:
         prices=Prices(model["price"]),
         max_output=model["max_output_tokens"],
         synthetic="synthetic" in model,
+        mutations=frozenset(model.get("mutations", ())),
     )
 
 

@@ -15,10 +15,11 @@ from proctor_verify.prices import pico
 
 
 class Flight(NamedTuple):
-    """An exchange between its admission and its end."""
+    """An exchange between its admission and its end; `free` is one that only counts tokens."""
 
     model: str
     held: int
+    free: bool = False
 
 
 @dataclass(slots=True)

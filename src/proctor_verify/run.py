@@ -23,7 +23,7 @@ from proctor_verify.notes import TrustRoot
 from proctor_verify.order import Order
 from proctor_verify.prices import pico
 from proctor_verify.strictjson import loads_canonical
-from proctor_verify.vocabulary import UNPAID
+from proctor_verify.vocabulary import COUNTS, UNPAID
 
 MAX_DESIGN = 256 << 20
 ZEROS = "0" * 64
@@ -310,7 +310,7 @@ class Run:
     def _exchange_admitted(self, body: dict[str, Any]) -> None:
         attempt = self.open.get(body["attempt"])
         if attempt is not None and attempt.model is not None and body["exchange"] not in attempt.flying:
-            flight = Flight(attempt.model, pico(body["held"]))
+            flight = Flight(attempt.model, pico(body["held"]), body["route"].endswith(COUNTS))
             attempt.flying[body["exchange"]] = flight
             attempt.next_exchange += 1
             attempt.unanswered.append(0)
@@ -325,7 +325,7 @@ class Run:
             attempt.unknown |= body["outcome"] == "unknown"
             if body["error"] is not None:
                 attempt.told.add(body["error"])
-            if body["error"] is not None or body["outcome"] == "released":
+            if body["error"] is not None or (body["outcome"] == "released" and not flight.free):
                 attempt.leave_unanswered(body["exchange"])
             attempt.bill.add(body, charged)
             self._tally(self.trials, attempt.trial).bill.add(body, charged)

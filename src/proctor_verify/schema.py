@@ -26,7 +26,7 @@ from proctor_verify.shapes import (
     record,
     where,
 )
-from proctor_verify.vocabulary import BUCKETS, CAUSES, EXITS, NETWORKS, REASONS, SCOPES, SCORERS
+from proctor_verify.vocabulary import BUCKETS, CAUSES, EXITS, MUTATIONS, NETWORKS, REASONS, SCOPES, SCORERS
 
 TRIAL = matches(r"[0-9a-f]{16}", "a trial id")
 ATTEMPT = matches(r"[0-9a-f]{16}/(?:0|[1-9][0-9]{0,8})", "an attempt id")
@@ -188,6 +188,7 @@ KINDS: dict[str, dict[str, Shape]] = {
         "output_bound": COUNT,
         "held": MONEY,
         "retries": or_null(EXCHANGE),
+        "mutations": list_of(among("a mutation", MUTATIONS)),
     },
     "exchange.ended": {
         "attempt": ATTEMPT,
@@ -198,6 +199,7 @@ KINDS: dict[str, dict[str, Shape]] = {
         "resolved_model": or_null(TEXT),
         "finish": or_null(one_of("stop", "tools", "length", "refused", "other")),
         "response": _BLOB_OR_NULL,
+        "chunks": _BLOB_OR_NULL,
         "usage": or_null(_USAGE),
         "charged": MONEY,
         "estimated": FLAG,
@@ -205,7 +207,15 @@ KINDS: dict[str, dict[str, Shape]] = {
         "flags": _TEXTS,
         "timing": _TIMING,
     },
-    "exchange.refused": {"attempt": ATTEMPT, "model": TEXT, "reason": REASON, "held": MONEY, "message": TEXT},
+    "exchange.refused": {
+        "attempt": ATTEMPT,
+        "model": TEXT,
+        "reason": REASON,
+        "held": MONEY,
+        "message": TEXT,
+        "route": or_null(TEXT),
+        "request": _BLOB_OR_NULL,
+    },
     "agent.ended": {"attempt": ATTEMPT, "exception": or_null(REASON), "ended": _ENDED, "duration_ns": COUNT},
     "verifier.ended": {"attempt": ATTEMPT, "assurance": ASSURANCE, "ended": _ENDED, "duration_ns": COUNT},
     "answer.scored": {"attempt": ATTEMPT, "answer": _BLOB, "scorer": among("a scorer", SCORERS), "detail": TEXT},

@@ -13,9 +13,23 @@ INPUTS = frozenset({"input", "cache_read", "cache_write", "cache_write_1h", "aud
 BUCKETS = INPUTS | frozenset({"output", "reasoning", "audio_out"})
 SCOPES = frozenset({"ceiling", "overrun", "cap", "model_cap"})
 SCORERS = frozenset({"exact", "choice", "regex", "number", "json", "python"})
+# how the paths end by which tokens are counted, for nothing
+COUNTS = ("/count_tokens", ":countTokens")
+MUTATIONS = frozenset({"include_usage", "clamp_max_output"})
 
 # why an exchange may not be paid for
 REFUSED_FOR = frozenset({"ceiling_reached", "overrun", "budget_absent", "price_unknown"})
+# why the gateway does not pass on a request
+NOT_PASSED = frozenset(
+    {
+        "route_unknown",
+        "model_not_listed",
+        "request_unreadable",
+        "request_too_large",
+        "feature_unpriced",
+        "output_above_bound",
+    }
+)
 # and what its exchanges say of an attempt that stays ungraded without having come to its end
 UNPAID = REFUSED_FOR | frozenset({"request_rejected", "reply_too_large"})
 
@@ -107,6 +121,16 @@ REASONS = UNGRADED | frozenset(
         "agent_options_invalid",
         "agent_invalid",
         "agent_start_failed",
+        "docker_unavailable",
+        "image_missing",
+        "image_moved",
+        "image_build_failed",
+        "bundle_missing",
+        "bundle_changed",
+        "bundle_unusable",
+        "install_failed",
+        "runtime_version_absent",
+        "runtime_skew",
         "budget_absent",
         "budget_incomplete",
         "budget_inconsistent",
@@ -133,11 +157,16 @@ REASONS = UNGRADED | frozenset(
         "context_exceeded",
         "reply_unreadable",
         "reply_too_large",
+        *NOT_PASSED,
+        "model_unsuitable",
+        "gateway_needed",
+        "token_unknown",
         "questions_unreadable",
         "question_invalid",
         "tool_invalid",
         "agent_unsuitable",
         "extra_missing",
+        "build_unsupported",
         "git_dirty",
         "git_broken",
         "version_unsupported",
@@ -168,6 +197,7 @@ REASONS = UNGRADED | frozenset(
         "internal_error",
         "step_limit",
         "token_limit",
+        "idle_timeout",
         "below_threshold",
         "wrong_answer",
         "no_answer",

@@ -105,6 +105,8 @@ async def test_what_may_not_be_paid_for_is_on_the_record_and_refused(tmp_path: P
         "reason": "ceiling_reached",
         "held": "1.000000000001",
         "message": refusal.message,
+        "route": ASKED["route"],
+        "request": refused[1]["request"],
     }
     assert (again[0], again[1]["held"]) == ("exchange.refused", "2.000000000000")
 

@@ -79,6 +79,7 @@ async def test_an_exchange_from_end_to_end(tmp_path: Path) -> None:
         "output_bound": 7,
         "held": usd(len(body) + 7),
         "retries": None,
+        "mutations": [],
     }
     (done,) = ended(entries)
     assert json.loads(content(run, done["response"]))["choices"][0]["message"]["content"] == "hi"
@@ -91,6 +92,7 @@ async def test_an_exchange_from_end_to_end(tmp_path: Path) -> None:
         "resolved_model": "gpt-x-2026-01-01",
         "finish": "stop",
         "response": done["response"],
+        "chunks": None,
         "usage": {"input": 3, "output": 2},
         "charged": usd(5),
         "estimated": False,
@@ -338,7 +340,7 @@ async def test_cancelled_while_it_waits_to_try_again(tmp_path: Path) -> None:
 
     async with provider(error(500)) as it:
         run = await calling(tmp_path, model(it.url))
-        run.gateway.sleep = long_wait
+        run.gateway.means.sleep = long_wait
         work = asyncio.ensure_future(run.access.ask(HELLO))
         await waiting.wait()
         at_rest(run)
@@ -352,7 +354,7 @@ async def test_cancelled_while_it_waits_to_try_again(tmp_path: Path) -> None:
 async def test_a_fault_of_our_own_is_paid_for_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with provider(chat()) as it:
         run = await calling(tmp_path, model(it.url))
-        monkeypatch.setattr("proctor.gateway.gateway.classify", lambda seen: 1 // 0)
+        monkeypatch.setattr("proctor.gateway.access.classify", lambda seen: 1 // 0)
         with pytest.raises(ZeroDivisionError):
             await run.access.ask(HELLO)
         at_rest(run)
@@ -390,14 +392,14 @@ async def test_closing_waits_for_what_is_being_held(tmp_path: Path) -> None:
         first, second = (asyncio.ensure_future(run.access.ask(HELLO)) for _ in range(2))
         await asyncio.sleep(0)
         await run.access.close()
-        assert (await first).message.text == "hi"
-        assert (await refused(second)).reason is Reason.LEASE_STALE
+        assert [(await each).message.text for each in (first, second)] == ["hi", "hi"]
+        assert (await refused(run.access.ask(HELLO))).reason is Reason.LEASE_STALE
         entries = await run.end()
-    assert [body["outcome"] for body in ended(entries)] == ["settled"]
+    assert [body["outcome"] for body in ended(entries)] == ["settled", "settled"]
 
 
 async def test_closing_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proctor.gateway.gateway.CLOSE_SEC", 0.05)
+    monkeypatch.setattr("proctor.gateway.flights.CLOSE_SEC", 0.05)
     asked = asyncio.Event()
 
     async def silent(request: web.Request) -> web.StreamResponse:
@@ -426,7 +428,7 @@ async def test_a_retry_after_the_attempt_has_ended_is_not_sent(tmp_path: Path) -
 
     async with provider(error(500)) as it:
         run = await calling(tmp_path, model(it.url))
-        run.gateway.sleep = long_wait
+        run.gateway.means.sleep = long_wait
         work = asyncio.ensure_future(run.access.ask(HELLO))
         await waiting.wait()
         await run.access.close()

@@ -190,6 +190,7 @@ class Story:
             output_bound=outputs,
             held=self.bounds[exchange],
             retries=admitted.get("retries"),
+            mutations=[],
         )
         return exchange
 
@@ -213,7 +214,9 @@ class Story:
             **ended,
         }
         response = self.blob(f"So of {exchange}.\n".encode()) if body["http_status"] is not None else None
-        return self.add("exchange.ended", attempt=attempt, exchange=exchange, response=response, **body)
+        return self.add(
+            "exchange.ended", attempt=attempt, exchange=exchange, response=response, **{"chunks": None, **body}
+        )
 
     def reached(self, scope: str, wanted: str = "0.000000000000", model: str | None = None) -> Step:
         """Says that money ran out; spent and limit are worked out when the run is sealed."""
@@ -227,7 +230,8 @@ class Story:
     def refuse(self, attempt: str, reason: str, held: str) -> Step:
         model = self.open[attempt]["model"]
         message = "it may not be paid for"
-        return self.add("exchange.refused", attempt=attempt, model=model, reason=reason, held=held, message=message)
+        said = {"model": model, "reason": reason, "held": held, "message": message, "route": None, "request": None}
+        return self.add("exchange.refused", attempt=attempt, **said)
 
     def rows_of(self, model: str) -> list[Body]:
         return next(each["price"]["rows"] for each in self.design["models"] if each["name"] == model)

@@ -173,7 +173,7 @@ def _(s: Story) -> None:
 
 @SHORT.before_sealing("agents.ended", "what was refused is gone")
 def _(s: Story) -> None:
-    s.drop(s.find("exchange.refused"))
+    without(s, s.find("exchange.refused"))
 
 
 @SHORT.before_sealing("ceiling.disclosed", "the word of the ceiling is gone")

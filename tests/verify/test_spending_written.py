@@ -187,7 +187,12 @@ class Opening:
             exchange = f"{attempt}/{index}"
             inputs, outputs = self.rng.randrange(len(exchange), 900), self.rng.randrange(1, 1001)
             held = PRICE.worst_case(inputs, outputs)
-            asked = {"route": "POST /chat/completions", "request_digest": "0" * 64, "retries": unanswered}
+            asked = {
+                "route": "POST /chat/completions",
+                "request_digest": "0" * 64,
+                "retries": unanswered,
+                "mutations": [],
+            }
             try:
                 bounds = {"input_bound": inputs, "output_bound": outputs}
                 await lease.hold(record, exchange, held, blobs={"request": exchange.encode()}, **asked, **bounds)
@@ -202,7 +207,7 @@ class Opening:
 
     def _settle(self, settle: Callable[..., bool], held: Usd, inputs: int, outputs: int) -> None:
         whole = {"http_status": 200, "error": None, "resolved_model": "m", "finish": "stop", "usage": None}
-        whole |= {"estimated": False, "flags": [], "timing": {}}
+        whole |= {"estimated": False, "flags": [], "timing": {}, "chunks": None}
         chance = self.rng.random()
         answer = {"blobs": {"response": b"42"}}
         if chance < 0.1:

@@ -21,6 +21,7 @@ from proctor.evidence.exchanges import unanswered
 from proctor.evidence.fold import RunState
 from proctor.evidence.journal import Journal
 from proctor.evidence.kinds import Kind
+from proctor.evidence.packs import Content
 
 SETTLED = "settled"
 RELEASED = "released"
@@ -31,13 +32,14 @@ _REASONS = {
     Scope.CAP: Reason.CAP_REACHED,
     Scope.MODEL_CAP: Reason.CAP_REACHED,
 }
-# What `exchange.ended` says of one that was cancelled before it was sent.
+# What a hold is refused for on the record.
+FOR_MONEY = frozenset({*_REASONS.values(), Reason.BUDGET_ABSENT})
 
 
 class EntryWriter(Protocol):
     """Writes the entries of one attempt."""
 
-    def post(self, kind: Kind, blobs: Mapping[str, bytes] | None = None, /, **body: Any) -> None:
+    def post(self, kind: Kind, blobs: Mapping[str, Content] | None = None, /, **body: Any) -> None:
         """Put an entry in order now; the attempt's id is added."""
         ...
 
@@ -181,13 +183,34 @@ class Lease:
         exchange: str,
         held: Usd,
         *,
-        blobs: Mapping[str, bytes] | None = None,
+        blobs: Mapping[str, Content] | None = None,
         **body: Any,
     ) -> None:
-        """Hold an exchange's worst case; on return its `exchange.admitted` is durable, and it may be sent.
+        """`take`, and wait until its entry is durable: it may be sent. Cancelled, it ends as released on the record.
 
-        Cancelled, it ends as released on the record. A refusal for money is on the record too, as
-        `exchange.refused`; that of a stale lease is not, for its attempt may have ended.
+        A refusal for money is on the record too; that of a stale lease is not, for its attempt may have ended.
+
+        Raises: as `take`, and the writer's Refusal.
+        """
+        try:
+            self.take(writer, exchange, held, blobs=blobs, **body)
+        except Refusal as refusal:
+            if refusal.reason in FOR_MONEY:
+                self.refuse(writer, refusal, held, route=body["route"], blobs=blobs)
+                await writer.settle()
+            raise
+        await self.confirm(writer, exchange)
+
+    def take(
+        self,
+        writer: EntryWriter,
+        exchange: str,
+        held: Usd,
+        *,
+        blobs: Mapping[str, Content] | None = None,
+        **body: Any,
+    ) -> None:
+        """Hold an exchange's worst case and post its `exchange.admitted`; `confirm` says when it may be sent.
 
         Args:
             writer: of the attempt.
@@ -197,7 +220,8 @@ class Lease:
             body: the other fields of `exchange.admitted`.
 
         Raises:
-            Refusal: CEILING_REACHED, OVERRUN, BUDGET_ABSENT: it may not be paid for; LEASE_STALE; and the writer's.
+            Refusal: CEILING_REACHED, OVERRUN, BUDGET_ABSENT: it may not be paid for, and the caller puts that
+                on the record with `refuse`; LEASE_STALE: its attempt may have ended; and the journal's.
             ValueError: the exchange is another attempt's or in flight, the amount is negative, fields are missing.
         """
         if not exchange.startswith(f"{self.attempt}/"):
@@ -208,29 +232,42 @@ class Lease:
             )
         refusal = self._authority._hold(exchange, self._block, held)
         if refusal is not None:
-            said = {"model": self.model, "reason": refusal.reason.id, "held": str(held), "message": refusal.message}
-            writer.post(Kind.EXCHANGE_REFUSED, **said)
-            await writer.settle()
             raise refusal
         self._held[exchange] = held
-        on_record = False
         try:
             whole = {**body, "exchange": exchange, "model": self.model, "held": str(held)}
             writer.post(Kind.EXCHANGE_ADMITTED, blobs, **whole)
-            on_record = True
+        except BaseException:
+            self._drop(exchange)
+            raise
+
+    def refuse(
+        self,
+        writer: EntryWriter,
+        refusal: Refusal,
+        held: Usd = ZERO,
+        *,
+        route: str | None = None,
+        blobs: Mapping[str, Content] | None = None,
+    ) -> None:
+        """Post `exchange.refused`: a request that is not sent. Raises the journal's Refusal."""
+        said = {"model": self.model, "reason": refusal.reason.id, "held": str(held), "message": refusal.message}
+        body = {**said, "route": route}
+        writer.post(Kind.EXCHANGE_REFUSED, blobs, **(body if blobs else {**body, "request": None}))
+
+    async def confirm(self, writer: EntryWriter, exchange: str) -> None:
+        """Wait until what was taken is durable; cancelled, it ends as released on the record. Raises Refusal."""
+        try:
             await writer.settle()
         except Refusal:
             # not written; or the disk failed, and whoever closes the journal ends what did reach it
             self._drop(exchange)
             raise
         except BaseException:
-            if on_record:
-                # the entry will be durable all the same; a journal that takes no more says so to everyone else
-                with suppress(Refusal):
-                    body = unanswered(Reason.INTERRUPTED, estimated=False)
-                    self.settle(writer, exchange, ZERO, outcome=RELEASED, **body)
-            else:
-                self._drop(exchange)
+            # the entry will be durable all the same; a journal that takes no more says so to everyone else
+            with suppress(Refusal):
+                body = unanswered(Reason.INTERRUPTED, estimated=False)
+                self.settle(writer, exchange, ZERO, outcome=RELEASED, **body)
             raise
 
     def settle(
@@ -240,14 +277,14 @@ class Lease:
         charged: Usd,
         *,
         outcome: str,
-        blobs: Mapping[str, bytes] | None = None,
+        blobs: Mapping[str, Content] | None = None,
         **body: Any,
     ) -> bool:
         """Charge an exchange and post its `exchange.ended`; whether more was charged than held.
 
         Args:
             outcome: `settled`, or `released` where nothing is owed.
-            blobs: `response`, where there is one.
+            blobs: `response` and `chunks`, where there are any.
             body: the other fields of `exchange.ended`.
 
         Raises:

@@ -17,6 +17,8 @@ from urllib.parse import quote, quote_plus
 
 import orjson
 
+from proctor.core.redact_stream import StreamRedactor
+
 # `Redactor.bytes` takes the name of the type.
 Raw: TypeAlias = bytes
 
@@ -95,6 +97,7 @@ class Redactor:
         self._certain_bytes = _encoded(self._certain)
         self._certainly = _any_of(self._certain)
         self._certainly_escaped = _any_escaped(values, MIN_CERTAIN)
+        self._certain_values = [value.encode() for value in values if len(value) >= MIN_CERTAIN and value.isascii()]
 
     def bytes(self, data: Raw) -> Raw:
         """The same bytes, where there is nothing to take out; JSON where they are JSON."""
@@ -111,6 +114,10 @@ class Redactor:
         text = data.decode("utf-8", "surrogateescape")
         clean = _each_string(text, self._without_certain) if _is_json(data) else self._without_certain(text)
         return clean.encode("utf-8", "surrogateescape")
+
+    def stream(self) -> StreamRedactor:
+        """`certain`, for bytes that come in pieces and are not taken apart as JSON."""
+        return StreamRedactor(self._certain_bytes, self._certain_values)
 
     def text(self, text: str) -> str:
         """The text without secrets."""

@@ -15,6 +15,7 @@ def unanswered(error: Reason | None, *, estimated: bool) -> dict[str, Any]:
         "resolved_model": None,
         "finish": None,
         "response": None,
+        "chunks": None,
         "usage": None,
         "estimated": estimated,
         "flags": [],

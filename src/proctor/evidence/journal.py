@@ -21,6 +21,7 @@ from proctor.evidence.entries import JOURNAL
 from proctor.evidence.keys import OperatorKey
 from proctor.evidence.kinds import Kind
 from proctor.evidence.lock import Lock
+from proctor.evidence.packs import Content
 from proctor.evidence.runfolder import RunFolder
 from proctor.evidence.writer import CHECKPOINT_NS, Draft, Stamps, Writer
 
@@ -132,7 +133,7 @@ class Journal:
         """SHA-256 (hex) of the last durable line."""
         return self._writer.durable.head
 
-    async def append(self, kind: Kind, body: Mapping[str, Any], *, blobs: Mapping[str, bytes] | None = None) -> int:
+    async def append(self, kind: Kind, body: Mapping[str, Any], *, blobs: Mapping[str, Content] | None = None) -> int:
         """Append an entry; returns its `seq` once it is durable. Cancelled, it is written all the same.
 
         Raises: as `post`, and what its future raises.
@@ -140,7 +141,7 @@ class Journal:
         return await self.post(kind, body, blobs=blobs)
 
     def post(
-        self, kind: Kind, body: Mapping[str, Any], *, blobs: Mapping[str, bytes] | None = None
+        self, kind: Kind, body: Mapping[str, Any], *, blobs: Mapping[str, Content] | None = None
     ) -> asyncio.Future[int]:
         """Put an entry in order now, durable when the future is done. Order of calls is order of entries.
 

@@ -142,12 +142,13 @@ class Kind(Enum):
             "exchange": _EXCHANGE,
             "model": "name in the design",
             "route": "method and path at the provider, without host and query",
-            "request": "blob reference: the body as sent, secrets taken out",
+            "request": "blob reference: the body as sent, decoded, secrets taken out",
             "request_digest": "SHA-256 of canonical JSON `{messages, tools}` in the provider's own words, as sent",
             "input_bound": "tokens that go in at most",
             "output_bound": "tokens that come out at most",
             "held": "money: the worst case within these bounds",
             "retries?": "the exchange whose request this one sends again",
+            "mutations": "[text] what was changed in the request of an agent inside, as the design admits it",
         },
     )
     EXCHANGE_ENDED = KindDoc(
@@ -161,7 +162,8 @@ class Kind(Enum):
             "error?": "reason id where there is no usable answer",
             "resolved_model?": "the provider's name of the model that answered",
             "finish?": "stop | tools | length | refused | other",
-            "response?": "blob reference: the body as it came, secrets taken out",
+            "response?": "blob reference: the body as it came, decoded, secrets taken out",
+            "chunks?": "blob reference: the chunk map of a streamed response; null where there is none",
             "usage?": "{bucket: tokens}, zeros left out; null where the provider gave none that can be used",
             "charged": "money",
             "estimated": "whether `charged` is the worst case, for want of a usage",
@@ -172,13 +174,15 @@ class Kind(Enum):
     )
     EXCHANGE_REFUSED = KindDoc(
         "exchange.refused",
-        "A request that was not sent, because it may not be paid for or priced.",
+        "A request that was not sent, because it may not be paid for or priced, or is not for this gateway to pass on.",
         {
             "attempt": _ATTEMPT,
             "model": "name in the design",
             "reason": "reason id",
             "held": "money that it would have held",
             "message": "one sentence",
+            "route?": "method and path at the provider; null where it was not made",
+            "request?": "blob reference: the body, decoded, secrets taken out; null where none was read or kept",
         },
     )
     AGENT_ENDED = KindDoc(

@@ -8,6 +8,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from proctor.core.canonical import MAX_SAFE_INTEGER
@@ -77,6 +78,18 @@ class Blob:
         return cls(value["blob"], value["size"], pack, value["offset"], value["length"], encoding, stored)
 
 
+@dataclass(frozen=True, slots=True)
+class Spooled:
+    """A content of more than `MAX_FRAME_CONTENT` bytes that lies, durably, in a draft of its blob's file."""
+
+    draft: Path
+    sha256: str
+    size: int
+
+
+Content = bytes | Spooled
+
+
 @dataclass(slots=True)
 class Staged:
     """Where the blobs of one entry would go. Nothing has happened to them yet."""
@@ -85,7 +98,8 @@ class Staged:
     offset: int
     refs: dict[str, Blob] = field(default_factory=dict)
     frames: list[tuple[int, bytes]] = field(default_factory=list)
-    files: list[tuple[Blob, bytes]] = field(default_factory=list)
+    files: list[tuple[Blob, Content]] = field(default_factory=list)
+    spare: list[Path] = field(default_factory=list)
 
 
 class Packs:
@@ -99,24 +113,33 @@ class Packs:
         self._open: Appender | None = None
         self._open_number = 0
         self._frames: list[tuple[int, bytes]] = []
-        self._files: list[tuple[Blob, bytes]] = []
+        self._files: list[tuple[Blob, Content]] = []
+        self._spare: list[Path] = []
         self._known: OrderedDict[str, Blob] = OrderedDict()
 
-    def stage(self, blobs: Mapping[str, bytes]) -> Staged:
+    def stage(self, blobs: Mapping[str, Content]) -> Staged:
         """Decide where the blobs of an entry go, by field, in the order of the fields' names."""
         staged = Staged(self._number, self._offset)
         for name in sorted(blobs):
             content = blobs[name]
-            digest = hashlib.sha256(content).hexdigest()
+            digest = content.sha256 if isinstance(content, Spooled) else hashlib.sha256(content).hexdigest()
             own = (ref for ref in staged.refs.values() if ref.blob == digest)
-            staged.refs[name] = self._known.get(digest) or next(own, None) or _place(staged, digest, content)
+            known = self._known.get(digest) or next(own, None)
+            staged.refs[name] = known or _place(staged, digest, content)
+            if known is not None and isinstance(content, Spooled):
+                staged.spare.append(content.draft)
         return staged
+
+    def discard(self, blobs: Mapping[str, Content]) -> None:
+        """The entry that was to name them is not written: have their drafts removed by the next `flush`."""
+        self._spare += [content.draft for content in blobs.values() if isinstance(content, Spooled)]
 
     def take(self, staged: Staged) -> None:
         """The entry that names them comes next: have them written by the next `flush`."""
         self._number, self._offset = staged.number, staged.offset
         self._frames += staged.frames
         self._files += staged.files
+        self._spare += staged.spare
         for ref in staged.refs.values():
             self._known[ref.blob] = ref
             self._known.move_to_end(ref.blob)
@@ -129,8 +152,14 @@ class Packs:
         for blob, content in self._files:
             target = self._run.path / blob.path
             disk.make_dirs(target.parent)
-            disk.put(target, content)
+            if isinstance(content, Spooled):
+                disk.rename(content.draft, target)
+                disk.sync_dir(target.parent)
+            else:
+                disk.put(target, content)
         self._files.clear()
+        while self._spare:
+            disk.unlink(self._spare.pop())
         while self._frames:
             number = self._frames[0][0]
             own = [frame for of, frame in self._frames if of == number]
@@ -156,9 +185,10 @@ class Packs:
         return self._open
 
 
-def _place(staged: Staged, digest: str, content: bytes) -> Blob:
-    if len(content) > MAX_FRAME_CONTENT:
-        blob = Blob(digest, len(content))
+def _place(staged: Staged, digest: str, content: Content) -> Blob:
+    size = content.size if isinstance(content, Spooled) else len(content)
+    if isinstance(content, Spooled) or size > MAX_FRAME_CONTENT:
+        blob = Blob(digest, size)
         staged.files.append((blob, content))
         return blob
     packed = gzip.compress(content, compresslevel=6, mtime=0)

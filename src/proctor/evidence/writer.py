@@ -17,7 +17,7 @@ from proctor.core.refusal import Refusal
 from proctor.evidence.checkpoints import Signer
 from proctor.evidence.entries import BLOB_FIELDS, Chain, check_body, make_line
 from proctor.evidence.kinds import Kind
-from proctor.evidence.packs import Packs
+from proctor.evidence.packs import Content, Packs
 from proctor.evidence.runfolder import RunFolder
 
 CHECKPOINT_ENTRIES = 10_000
@@ -32,7 +32,7 @@ class Draft:
     time: str
     mono: int
     body: bytes
-    blobs: Mapping[str, bytes]
+    blobs: Mapping[str, Content]
     marks: Mapping[str, bytes]
 
 
@@ -58,7 +58,7 @@ class Stamps:
         """Nanoseconds since the opening."""
         return self._clock.mono_ns() - self._opened
 
-    def draft(self, kind: Kind, body: Mapping[str, Any], blobs: Mapping[str, bytes] | None = None) -> Draft:
+    def draft(self, kind: Kind, body: Mapping[str, Any], blobs: Mapping[str, Content] | None = None) -> Draft:
         """An entry of now.
 
         Raises:
@@ -102,6 +102,7 @@ class Writer:
                 lines.append(self._take(draft))
             except Refusal as refusal:
                 outcomes[-1] = refusal
+                self._packs.discard(draft.blobs)
         if lines:
             self._flush(lines)
             if self._uncovered == 0:

@@ -15,7 +15,9 @@ from proctor.core.prices import NoPrice
 from proctor.core.reasons import Reason
 from proctor.core.redact import Redactor
 from proctor.core.refusal import Refusal
+from proctor.core.usage import Bucket
 from proctor.evidence.exchanges import unanswered
+from proctor.evidence.packs import Content
 from proctor.gateway.failures import Failure, Owed
 from proctor.gateway.upstream import HttpReply, SendFailed
 from proctor.gateway.wire.base import Call, Flag, Reply, Wire, endpoint
@@ -36,17 +38,19 @@ OTHER_MODEL = "other_model"
 class Request:
     """A request, ready to be sent as often as it takes.
 
-    `recorded` is its body without secrets, which `digest` is of. `input_bound` and `output_bound` are in tokens, and
-    `worst_case` is what an exchange within them can cost.
+    `recorded` is its body, decoded and without secrets, which `digest` is of. `input_bound` and `output_bound` are in
+    tokens, and `held` is what an exchange within them can cost: nothing where it is `free`. `mutations` are what was
+    changed of it.
     """
 
-    call: Call
     recorded: bytes
     digest: str
     route: str
     input_bound: int
     output_bound: int
-    worst_case: Usd
+    held: Usd
+    free: bool = False
+    mutations: tuple[str, ...] = ()
 
     @property
     def admitted(self) -> dict[str, Any]:
@@ -56,6 +60,7 @@ class Request:
             "request_digest": self.digest,
             "input_bound": self.input_bound,
             "output_bound": self.output_bound,
+            "mutations": list(self.mutations),
         }
 
 
@@ -71,8 +76,8 @@ def prepare(
     messages: Sequence[Message],
     tools: Sequence[ToolSpec],
     max_output_tokens: int | None,
-) -> Request:
-    """The request that sends a conversation, and its bounds.
+) -> tuple[Call, Request]:
+    """The call that sends a conversation, and its bounds.
 
     A token is at least one byte of what it stands for, and the body's JSON around each message is longer than what a
     provider puts in its place: so the body's bytes bound the tokens that go in, those as recorded too, which is what a
@@ -96,16 +101,31 @@ def prepare(
     outputs = model.max_output_tokens
     if max_output_tokens is not None:
         outputs = min(outputs, max_output_tokens)
+    held = worst_case(model, inputs, outputs)
+    route = route_text(redactor, model, call.path)
+    return call, Request(recorded, wire.digest(recorded), route, inputs, outputs, held)
+
+
+def worst_case(model: ModelDesign, inputs: int, outputs: int) -> Usd:
+    """What an exchange within these bounds, in tokens, can cost. Raises Refusal `price_unknown`."""
     try:
-        worst_case = model.price.worst_case(inputs, outputs)
+        return model.price.worst_case(inputs, outputs)
     except NoPrice as error:
-        raise Refusal(
-            Reason.PRICE_UNKNOWN,
-            f"the model `{model.name}` has no price for {error.bucket.value} tokens",
-            path=f"models.{model.name}",
-        ) from error
-    route = redactor.text(f"POST {_path(base_url_of(model), call.path)}")
-    return Request(call, recorded, wire.digest(recorded), route, inputs, outputs, worst_case)
+        raise no_price(model, error.bucket) from error
+
+
+def no_price(model: ModelDesign, bucket: Bucket) -> Refusal:
+    """The refusal of tokens that have no price."""
+    return Refusal(
+        Reason.PRICE_UNKNOWN,
+        f"the model `{model.name}` has no price for {bucket.value} tokens",
+        path=f"models.{model.name}",
+    )
+
+
+def route_text(redactor: Redactor, model: ModelDesign, path: str) -> str:
+    """The `route` of `exchange.admitted`."""
+    return redactor.text(f"POST {_path(base_url_of(model), path)}")
 
 
 @lru_cache(maxsize=256)
@@ -114,12 +134,27 @@ def _path(base_url: str, path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Recorded:
+    """What came back, without secrets: the body, the map of its chunks, and flags of ours."""
+
+    response: Content | None = None
+    chunks: bytes | None = None
+    flags: tuple[str, ...] = ()
+
+    @property
+    def blobs(self) -> dict[str, Content]:
+        """By field."""
+        both = {"response": self.response, "chunks": self.chunks}
+        return {name: content for name, content in both.items() if content is not None}
+
+
+@dataclass(frozen=True, slots=True)
 class Ending:
     """How an exchange is settled; `body` has the other fields of `exchange.ended`."""
 
     charged: Usd
     outcome: str
-    blobs: Mapping[str, bytes]
+    blobs: Mapping[str, Content]
     body: Mapping[str, Any]
 
     @property
@@ -135,20 +170,22 @@ def conclude(
     http: HttpReply | SendFailed,
     reply: Reply | None,
     failure: Failure | None,
+    recorded: Recorded,
     began_ns: int,
 ) -> Ending:
     """What is charged for an exchange that came to its end, and what is recorded of it.
 
     Args:
-        http: what the upstream gave.
+        http: what the upstream gave; of a reply, only what comes before its body.
         reply: its body as read, where there is one.
         failure: what went wrong, None for an answer.
+        recorded: what is kept of the body.
         began_ns: monotonic, when it was admitted.
     """
     flags: list[str] = [] if reply is None else [flag.value for flag in reply.flags]
     charged, estimated = ZERO, False
-    owed = Owed.USAGE if failure is None else failure.owed
-    usage = reply.usage if reply is not None else None
+    owed = Owed.NOTHING if request.free else Owed.USAGE if failure is None else failure.owed
+    usage = reply.usage if reply is not None and not request.free else None
     if owed is not Owed.NOTHING:
         charged, estimated = _charge(request, model, reply if owed is Owed.USAGE else None, flags)
     if usage is not None:
@@ -160,21 +197,22 @@ def conclude(
         "http_status": http.status,
         "error": failure.reason.id if failure is not None else None,
         "resolved_model": recordable(redactor, resolved, MAX_NAME),
-        "finish": reply.finish.value if reply is not None and failure is None else None,
+        "finish": reply.finish.value if reply is not None and failure is None and not request.free else None,
         "usage": usage.as_record() if usage is not None else None,
         "estimated": estimated,
-        "flags": flags,
+        "flags": [*flags, *recorded.flags],
         "timing": {phase: max(0, at - began_ns) for phase, at in http.timing.items()},
     }
-    outcome = RELEASED if owed is Owed.NOTHING else SETTLED
-    if isinstance(http, HttpReply):
-        return Ending(charged, outcome, {"response": redactor.bytes(http.body)}, body)
-    return Ending(charged, outcome, {}, {**body, "response": None})
+    blobs = recorded.blobs
+    absent = {name: None for name in ("response", "chunks") if name not in blobs}
+    return Ending(charged, RELEASED if owed is Owed.NOTHING else SETTLED, blobs, {**body, **absent})
 
 
 def abandon(request: Request, reason: Reason) -> Ending:
     """The end of an exchange that was left while it may have been under way: its worst case is owed."""
-    return Ending(request.worst_case, SETTLED, {}, unanswered(reason, estimated=True))
+    if request.free:
+        return Ending(ZERO, RELEASED, {}, unanswered(reason, estimated=False))
+    return Ending(request.held, SETTLED, {}, unanswered(reason, estimated=True))
 
 
 def _charge(request: Request, model: ModelDesign, reply: Reply | None, flags: list[str]) -> tuple[Usd, bool]:
@@ -182,15 +220,15 @@ def _charge(request: Request, model: ModelDesign, reply: Reply | None, flags: li
     usage = reply.usage if reply is not None else None
     if reply is None or usage is None:
         flags.append(NO_USAGE)
-        return request.worst_case, True
+        return request.held, True
     try:
         cost = model.price.cost(usage)
     except NoPrice as error:
         flags.append(f"no_price_{error.bucket.value}")
-        return request.worst_case, True
+        return request.held, True
     if Flag.UNPRICED_UNITS in reply.flags or Flag.UNPRICED_UNITS in usage.flags:
         # more was used than tokens, and nobody says what that costs
-        return max(cost, request.worst_case), True
+        return max(cost, request.held), True
     return cost, False
 
 

@@ -1,4 +1,4 @@
-"""One request to a provider over HTTP and the whole of its reply, bounded in time and size. No retry happens here.
+"""One request to a provider over HTTP, and its reply: whole, or as it comes. No retry happens here.
 
 The key is put in here and nowhere above. Redirects are not followed: it goes to the host that the study names.
 """
@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import io
 import zlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
 from proctor.core.clock import Clock
 from proctor.core.tokens import Admitted
-from proctor.gateway.upstream import Cut, HttpReply, Late, NotSent, TooLarge
+from proctor.gateway.upstream import Cut, HttpReply, Late, NotSent, Outgoing, TooLarge
 from proctor.gateway.wire.base import Call, endpoint
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ KEEP_ALIVE_SEC = 15.0
 MIN_STATUS = 100
 
 _OWN_HEADERS = {"accept-encoding": "gzip", "user-agent": "proctor"}
+# what the client would add where an agent's request has none
+_NOT_ADDED = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 
 
 class HttpUpstream:
@@ -45,75 +49,63 @@ class HttpUpstream:
     def __init__(self, admitted: Admitted, base_url: str, auth: tuple[str, str] | None, clock: Clock) -> None:
         self._base_url = base_url
         self._host = urlsplit(base_url).hostname
-        self._auth = dict([auth] if auth is not None else [])
+        self._auth = [auth] if auth is not None else []
         self._clock = clock
         self._session: ClientSession | None = None
 
     async def send(self, call: Call, *, deadline_sec: float) -> HttpReply:
         """Send once; the deadline covers connecting, sending and all of the reply. Raises SendFailed."""
-        from aiohttp import ClientError
+        headers = tuple({**_OWN_HEADERS, **call.headers}.items())
+        out = Outgoing(call.path, headers, call.body, stream=False)
+        async with self.open(out, deadline_sec=deadline_sec) as coming:
+            named = {name.lower(): value for name, value in coming.headers}
+            body = await _whole(coming, named.get("content-encoding", "identity"))
+            return HttpReply(coming.status, named, body, coming.timing)
+
+    @asynccontextmanager
+    async def open(self, out: Outgoing, *, deadline_sec: float) -> AsyncIterator[HttpIncoming]:
+        """See `Upstream.open`."""
+        from aiohttp import ClientError, ClientTimeout
 
         timing: dict[str, int] = {}
-        status: list[int] = []
+        failing = _Failing(self._host, deadline_sec, timing)
+        path, _, query = out.target.partition("?")
+        url = endpoint(self._base_url, path) + (f"?{query}" if query else "")
+        response: ClientResponse | None = None
         try:
-            async with asyncio.timeout(deadline_sec):
-                return await self._exchange(call, timing, status)
-        except (TimeoutError, ClientError, OSError, ValueError) as error:
+            try:
+                async with asyncio.timeout(deadline_sec):
+                    response = await self._open().post(
+                        url,
+                        # a file, because aiohttp warns of long bytes
+                        data=io.BytesIO(out.body),
+                        headers=[*out.headers, *self._auth],
+                        skip_auto_headers=_NOT_ADDED,
+                        allow_redirects=False,
+                        timeout=ClientTimeout(
+                            total=None if out.stream else deadline_sec,
+                            sock_connect=CONNECT_SEC,
+                            sock_read=deadline_sec if out.stream else None,
+                        ),
+                        trace_request_ctx=timing,
+                    )
             # aiohttp raises ValueError for a reply, or a URL, that it cannot take apart
-            said = type(error).__name__
-            seen = status[0] if status else None
-            if "sent" not in timing:
-                raise NotSent(f"no connection to {self._host}: {said}") from error
-            if isinstance(error, TimeoutError):
-                raise Late(f"no whole reply within {deadline_sec:g} s", status=seen, timing=timing) from error
-            raise Cut(f"the reply broke off: {said}", status=seen, timing=timing) from error
+            except (TimeoutError, ClientError, OSError, ValueError) as error:
+                failing.say(error)
+            timing["first_byte"] = self._clock.mono_ns()
+            if response.status < MIN_STATUS:
+                raise Cut("the reply has a status that HTTP does not know", timing=timing)
+            failing.status = response.status
+            yield HttpIncoming(response, timing, failing, self._clock)
+        finally:
+            if response is not None:
+                response.close()
 
     async def close(self) -> None:
         """Close all connections."""
         if self._session is not None:
             await self._session.close()
             self._session = None
-
-    async def _exchange(self, call: Call, timing: dict[str, int], status: list[int]) -> HttpReply:
-        posted = self._open().post(
-            endpoint(self._base_url, call.path),
-            # a file, because aiohttp warns of long bytes
-            data=io.BytesIO(call.body),
-            headers={**_OWN_HEADERS, **call.headers, **self._auth},
-            allow_redirects=False,
-            trace_request_ctx=timing,
-        )
-        async with posted as response:
-            timing["first_byte"] = self._clock.mono_ns()
-            if response.status < MIN_STATUS:
-                raise Cut("the reply has a status that HTTP does not know", timing=timing)
-            status.append(response.status)
-            body = await self._body(response, timing)
-            timing["last_byte"] = self._clock.mono_ns()
-            headers = {name.lower(): value for name, value in response.headers.items()}
-            return HttpReply(response.status, headers, body, timing)
-
-    async def _body(self, response: ClientResponse, timing: dict[str, int]) -> bytes:
-        encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
-        if encoding not in ("identity", "gzip", "x-gzip", ""):
-            raise Cut("the reply has an encoding that was not asked for", status=response.status, timing=timing)
-        decoder = _Gunzip() if "gzip" in encoding else None
-        chunks: list[bytes] = []
-        raw = decoded = 0
-        async for chunk in response.content.iter_any():
-            raw += len(chunk)
-            try:
-                data = chunk if decoder is None else decoder.feed(chunk, MAX_DECODED + 1 - decoded)
-            except zlib.error as error:
-                raise Cut("the reply is not gzip", status=response.status, timing=timing) from error
-            decoded += len(data)
-            if raw > MAX_RAW or decoded > MAX_DECODED:
-                message = f"the reply has more than {MAX_RAW} bytes, or {MAX_DECODED} decoded"
-                raise TooLarge(message, status=response.status, timing=timing)
-            chunks.append(data)
-        if decoder is not None and not decoder.whole:
-            raise Cut("the reply ends in the middle of its gzip data", status=response.status, timing=timing)
-        return b"".join(chunks)
 
     def _open(self) -> ClientSession:
         if self._session is None:
@@ -126,7 +118,6 @@ class HttpUpstream:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_SEC),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SEC),
                 auto_decompress=False,
                 trust_env=False,
                 trace_configs=[tracing],
@@ -136,6 +127,79 @@ class HttpUpstream:
     async def _connected(self, session: ClientSession, context: Any, params: Any) -> None:
         # from here on bytes may leave: before it, nothing can be owed
         context.trace_request_ctx["sent"] = self._clock.mono_ns()
+
+
+class _Failing:
+    """What a fault of the connection means, by how far the request came; `status` is None before the reply's head."""
+
+    def __init__(self, host: str | None, deadline_sec: float, timing: Mapping[str, int]) -> None:
+        self.status: int | None = None
+        self._host = host
+        self._deadline_sec = deadline_sec
+        self._timing = timing
+
+    def say(self, error: Exception) -> NoReturn:
+        """Raises SendFailed."""
+        said, timing = type(error).__name__, self._timing
+        if "sent" not in timing:
+            raise NotSent(f"no connection to {self._host}: {said}") from error
+        if isinstance(error, TimeoutError):
+            raise Late(f"no whole reply within {self._deadline_sec:g} s", status=self.status, timing=timing) from error
+        raise Cut(f"the reply broke off: {said}", status=self.status, timing=timing) from error
+
+
+class HttpIncoming:
+    """An `Incoming` over HTTP."""
+
+    def __init__(self, response: ClientResponse, timing: dict[str, int], failing: _Failing, clock: Clock) -> None:
+        """For `HttpUpstream.open`."""
+        self.status = response.status
+        self.timing: Mapping[str, int] = timing
+        self._timing = timing
+        self._response = response
+        self._failing = failing
+        self._clock = clock
+
+    @property
+    def headers(self) -> Sequence[tuple[str, str]]:
+        """As they came, in their order."""
+        return tuple(self._response.headers.items())
+
+    async def read(self) -> bytes:
+        """See `Incoming.read`."""
+        from aiohttp import ClientError
+
+        try:
+            data = await self._response.content.readany()
+        except (TimeoutError, ClientError, OSError, ValueError) as error:
+            self._failing.say(error)
+        if not data:
+            self._timing["last_byte"] = self._clock.mono_ns()
+        return data
+
+
+async def _whole(coming: HttpIncoming, encoding: str) -> bytes:
+    """All of a reply, decoded. Raises SendFailed."""
+    encoding = encoding.strip().lower()
+    if encoding not in ("identity", "gzip", "x-gzip", ""):
+        raise Cut("the reply has an encoding that was not asked for", status=coming.status, timing=coming.timing)
+    decoder = _Gunzip() if "gzip" in encoding else None
+    chunks: list[bytes] = []
+    raw = decoded = 0
+    while chunk := await coming.read():
+        raw += len(chunk)
+        try:
+            data = chunk if decoder is None else decoder.feed(chunk, MAX_DECODED + 1 - decoded)
+        except zlib.error as error:
+            raise Cut("the reply is not gzip", status=coming.status, timing=coming.timing) from error
+        decoded += len(data)
+        if raw > MAX_RAW or decoded > MAX_DECODED:
+            message = f"the reply has more than {MAX_RAW} bytes, or {MAX_DECODED} decoded"
+            raise TooLarge(message, status=coming.status, timing=coming.timing)
+        chunks.append(data)
+    if decoder is not None and not decoder.whole:
+        raise Cut("the reply ends in the middle of its gzip data", status=coming.status, timing=coming.timing)
+    return b"".join(chunks)
 
 
 class _Gunzip:

@@ -18,15 +18,17 @@ Every name is a model: the name is the seed of what it gets right. Four names ar
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 import orjson
 
+from proctor.gateway.practice_stream import PracticeIncoming, opened
 from proctor.gateway.rules import rows, shell
 from proctor.gateway.rules.talk import Done, Move, Talk
-from proctor.gateway.upstream import HttpReply
+from proctor.gateway.upstream import HttpReply, Outgoing
 from proctor.gateway.wire.base import Call
 
 BYTES_PER_TOKEN = 4
@@ -42,6 +44,10 @@ class Practice:
         """The answer to a request in the chat format; status 400 for any other."""
         status, answer = respond(call.body)
         return HttpReply(status, _HEADERS, orjson.dumps(answer))
+
+    def open(self, out: Outgoing, *, deadline_sec: float) -> AbstractAsyncContextManager[PracticeIncoming]:
+        """The same, as a stream where one is asked for."""
+        return opened(out, *respond(out.body))
 
     async def close(self) -> None:
         """There is nothing to let go of."""

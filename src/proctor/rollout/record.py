@@ -11,6 +11,7 @@ from proctor.core.waiting import in_thread
 from proctor.evidence.attempt_files import digested, in_entries
 from proctor.evidence.journal import Journal
 from proctor.evidence.kinds import Kind
+from proctor.evidence.packs import Content
 from proctor.evidence.runfolder import RunFolder
 
 
@@ -38,7 +39,7 @@ class Record:
         self.post(kind, **body)
         await self.settle()
 
-    def post(self, kind: Kind, blobs: Mapping[str, bytes] | None = None, /, **body: Any) -> None:
+    def post(self, kind: Kind, blobs: Mapping[str, Content] | None = None, /, **body: Any) -> None:
         """Append in order; `settle` waits.
 
         Raises:

@@ -9,7 +9,7 @@ from proctor_verify.design import NO_TRIAL
 from proctor_verify.design_parts import Budget
 from proctor_verify.journal import Entry
 from proctor_verify.prices import pico, usd
-from proctor_verify.vocabulary import CUT_SHORT, REFUSED_FOR
+from proctor_verify.vocabulary import CUT_SHORT, NOT_PASSED, REFUSED_FOR
 
 # A run that stops for one of these reasons has said so in one of these scopes.
 _SCOPES_OF = {"ceiling_reached": {"ceiling"}, "overrun": {"overrun"}, "cap_reached": {"cap", "model_cap"}}
@@ -184,10 +184,12 @@ class CeilingDisclosed(Check):
             return None  # said by attempts.admitted, attempts.ended, attempts.joined
         self.looked += 1
         budget, money, reason, held = self.design.parts.budget, self.run.money, body["reason"], pico(body["held"])
-        if reason not in REFUSED_FOR:
+        if reason not in REFUSED_FOR | NOT_PASSED:
             return f"refuses an exchange for {reason}"
         if body["model"] != attempt.model:
             return f"refuses an exchange with model {body['model']}, and the trial's is {attempt.model}"
+        if reason in NOT_PASSED:
+            return f"refuses a request for {reason}, and holds {body['held']} for it" if held else None
         if reason == "price_unknown":
             model = self.design.parts.models.get(body["model"])
             unpriced = model is not None and model.prices.worst_case(0, 0) is None

@@ -11,6 +11,7 @@ from proctor_verify.journal import Entry
 from proctor_verify.money import Flight
 from proctor_verify.prices import pico, usd
 from proctor_verify.run import SUPERSEDED, OpenAttempt
+from proctor_verify.vocabulary import COUNTS
 
 # HTTP: from here on the provider says no, and nothing is owed.
 REFUSED_FROM = 300
@@ -24,7 +25,8 @@ class ExchangesAdmitted(Check):
     id = "exchanges.admitted"
     doc = (
         "an exchange is admitted between the start and the end of its attempt's agent, in its order 0, 1, 2 …, of the "
-        "trial's model, with no more output than the design allows, and no fewer tokens in than its request's bytes; "
+        "trial's model, with no more output than the design allows, and no fewer tokens in than its request's bytes, "
+        "changed only as the design admits it; "
         "`retries` names one of the attempt that ended without an answer"
     )
     noun = "exchanges"
@@ -55,6 +57,8 @@ class ExchangesAdmitted(Check):
         if body["input_bound"] < body["request"]["size"]:
             return f"bounds what goes in by {body['input_bound']}, for a request of {body['request']['size']} bytes"
         parts, arm = self.design.parts, self.trials.group_of(attempt.trial)[1]
+        if not parts.models[model].mutations.issuperset(body["mutations"]):
+            return f"changes the request of {exchange} in a way that the design does not admit"
         most = parts.max_output.get(arm, parts.models[model].max_output)
         if body["output_bound"] > most:
             return f"bounds the output by {body['output_bound']}, where the design allows {most}"
@@ -87,7 +91,7 @@ class ExchangesEnded(Check):
         if flight is None:
             self.fail_at(entry, f"ends {body['exchange']}, which is not in flight")
             return
-        fault = _inconsistent(body, pico(body["charged"]), flight.held)
+        fault = _inconsistent(body, pico(body["charged"]), flight)
         if fault is None and body["outcome"] != "unknown" and attempt.opening != self.run.openings:
             fault = f"as {body['outcome']}, and the process that sent it died before"
         if fault is not None:
@@ -126,13 +130,17 @@ def _has_no_answer(exchange: str, attempt: OpenAttempt) -> bool:
     return of == attempt.id and int(index) < len(attempt.unanswered) and attempt.unanswered[int(index)] == 1
 
 
-def _inconsistent(body: dict[str, Any], charged: int, held: int) -> str | None:
+def _inconsistent(body: dict[str, Any], charged: int, flight: Flight) -> str | None:
     """What of an exchange's end contradicts itself; what its usage costs is another check's."""
     outcome, estimated, status, error = body["outcome"], body["estimated"], body["http_status"], body["error"]
-    if body["overrun"] != (charged > held):
-        return f"with overrun {body['overrun']}, charged {body['charged']} of {usd(held)} held"
+    if body["overrun"] != (charged > flight.held):
+        return f"with overrun {body['overrun']}, charged {body['charged']} of {usd(flight.held)} held"
     if error is not None and body["finish"] is not None:
         return f"with error {error}, and an answer that finished"
+    if body["chunks"] is not None and body["response"] is None:
+        return "with a map of chunks, and without a response"
+    if flight.free and outcome != "unknown":
+        return _free(body, charged)
     if outcome == "released":
         if charged or estimated or (status is None and error not in _UNSENT) or (status or REFUSED_FROM) < REFUSED_FROM:
             return f"as released, charged {body['charged']}, with status {status} and error {error}"
@@ -152,7 +160,22 @@ def _inconsistent(body: dict[str, Any], charged: int, held: int) -> str | None:
     return None
 
 
+def _free(body: dict[str, Any], charged: int) -> str | None:
+    """What contradicts itself of the end of an exchange that only counts tokens."""
+    if body["outcome"] != "released" or charged or body["estimated"]:
+        return f"as {body['outcome']}, charged {body['charged']}, and tokens are counted for nothing"
+    if body["finish"] is not None or body["usage"] is not None:
+        return "with a finish or a usage, and tokens were counted"
+    if body["error"] is None and not (
+        body["response"] is not None and (body["http_status"] or REFUSED_FROM) < REFUSED_FROM
+    ):
+        return "without an error, and without a whole answer"
+    return None
+
+
 def _held(body: dict[str, Any], model: Model) -> str | None:
+    if body["route"].endswith(COUNTS):
+        return f"holds {body['held']} for {body['exchange']}, which counts tokens" if pico(body["held"]) else None
     worst = model.prices.worst_case(body["input_bound"], body["output_bound"])
     if worst is None:
         return f"admits {body['exchange']}, and the design has no price for it"

@@ -1,0 +1,102 @@
+"""A door to a model on loopback, a client's end of it, and what the journal says of what went through."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from loopback import KEY, FakeClock, admitted
+from proctor.core.money import Usd
+from proctor.evidence.entries import Entry
+from proctor.evidence.kinds import Kind
+from proctor.evidence.packs import Blob
+from proctor.evidence.reader import read_blob
+from proctor.gateway.doors import Opened
+from proctor.gateway.gateway import Gateway
+from proctor.rollout.record import Record
+from proctor.study.design import ModelDesign
+from spending_parts import Spending, limits
+
+CHAT = "/v1/chat/completions"
+
+
+def asking(model: str = "gpt-x", **more: Any) -> bytes:
+    """A request in the chat format."""
+    return json.dumps({"model": model, "messages": [{"role": "user", "content": "hello"}], **more}).encode()
+
+
+def listening() -> socket.socket:
+    """A socket that listens on loopback, as a sandbox gives one out."""
+    sock = socket.socket()
+    sock.bind(("127.0.0.1", 0))
+    sock.listen(1024)
+    sock.setblocking(False)
+    return sock
+
+
+@dataclass
+class Doorway:
+    """A run with one attempt, and its open door."""
+
+    spending: Spending
+    gateway: Gateway
+    opened: Opened
+    attempt: str
+    record: Record
+    session: aiohttp.ClientSession
+    _entries: list[Entry] | None = None
+
+    async def post(self, body: bytes, path: str = CHAT, **more: Any) -> tuple[int, Mapping[str, str], bytes]:
+        """Send, and read all: status, headers, body."""
+        headers = {"authorization": f"Bearer {self.opened.door.token}", "content-type": "application/json"}
+        headers |= more.pop("headers", {})
+        async with self.session.post(self.opened.door.base_url + path, data=body, headers=headers, **more) as reply:
+            return reply.status, reply.headers, await reply.read()
+
+    async def entries(self) -> list[Entry]:
+        """Close the door and end the attempt; all entries of the run."""
+        if self._entries is None:
+            await self.opened.close()
+            self.spending.end_attempt(self.record, self.attempt)
+            self.spending.authority.end_block(0)
+            await self.record.settle()
+            await self.gateway.close()
+            self._entries = await self.spending.entries()
+        return self._entries
+
+    async def bodies(self, kind: Kind) -> list[dict[str, Any]]:
+        """Of the entries of a kind, once all is over."""
+        return [entry.body for entry in await self.entries() if entry.kind is kind]
+
+    def content(self, reference: dict[str, Any]) -> bytes:
+        """Of a blob."""
+        blob = Blob.parse(reference)
+        assert blob is not None
+        return read_blob(self.spending.run, blob)
+
+
+@asynccontextmanager
+async def doorway(
+    path: Path, design: ModelDesign, cap: str = "1000000", keys: Mapping[str, str] | None = None
+) -> AsyncIterator[Doorway]:
+    """Open a run, admit its attempt, open its door; all of it is closed at the end."""
+    spending = await Spending.open(path, limits(Usd.parse(cap)))
+    assert await spending.authority.admit_block(0, "task", "m", 1) is None
+    attempt, record = spending.attempt()
+    clock = FakeClock()
+    gateway = Gateway(admitted(path), {"TEST_MODEL_KEY": KEY} if keys is None else keys, clock, sleep=clock.sleep)
+    lease = spending.authority.lease(attempt, 0, "m")
+    opened = await gateway.open(design, lease, record, attempt, listening())
+    async with aiohttp.ClientSession(auto_decompress=False) as session:
+        way = Doorway(spending, gateway, opened, attempt, record, session)
+        try:
+            yield way
+        finally:
+            await way.entries()
