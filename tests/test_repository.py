@@ -40,11 +40,12 @@ TOKENS = frozenset({"proctor.sandbox.base.Sandbox"})
 # Functions that may act without a token, and why; what they call is theirs.
 LOOKS = {
     "proctor.admission.provenance._git": "git is asked, read-only and with a deadline",
+    "proctor.sandbox.docker.kind.DockerKind.images": "takes a Probe: the engine is asked what it has, read-only",
+    "proctor.sandbox.docker.kind.DockerKind.probe": "takes a Probe: the engine is asked what it is, read-only",
     "proctor.sandbox.namespace.kind.NamespaceKind.probe": "takes a Probe: what can be had is tried, and removed again",
 }
 DOORS = LOOKS | {
-    "proctor.admission.docker._ask": "an engine that listens is asked for its version, on its socket",
-    "proctor.admission.docker._ping": "an address on which an engine may listen is tried, for `proctor doctor`",
+    "proctor.admission.doctor_worlds._may_make_namespaces": "an ordinary user's namespace is tried, and ends at once",
     "proctor.admission.admit._create": "the verdict is on disk: the design and entry 0 follow",
     "proctor.runner.installing.install.install": "the program of an agent, where a person asked for it",
     "proctor.api.verifying.verify": "the second program, in a process of its own",

@@ -1,45 +1,20 @@
-"""proctor doctor: what is missing comes with what would add it, and Docker is found wherever it listens."""
+"""proctor doctor: what each kind of sandbox can do, and what is missing comes with what would add it."""
 
 from __future__ import annotations
 
-import json
 import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from proctor.admission.docker import docker_facts
 from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.core.tokens import Probe, seal_probe
+from proctor.core.tokens import Probe
 from proctor.sandbox.base import Availability, Capabilities, Tier
-
-PROBE = seal_probe(2.0)
-
-
-@contextmanager
-def engine(path: Path, answer: bytes = b"HTTP/1.0 200 OK\r\n\r\nOK") -> Iterator[list[bytes]]:
-    """Something that answers once on a socket; yields what it was asked."""
-    asked: list[bytes] = []
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
-        server.bind(str(path))
-        server.listen()
-
-        def serve() -> None:
-            connection, _ = server.accept()
-            with connection:
-                asked.append(connection.recv(4096))
-                connection.sendall(answer)
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        yield asked
-        thread.join(timeout=30)
 
 
 @pytest.fixture(autouse=True)
@@ -52,14 +27,20 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def looks_of(said: Any) -> dict[str, dict[str, Any]]:
+    return {look["name"]: look for look in said.json()}
+
+
 def test_every_look_that_misses_something_says_what_would_add_it(proctor, home: Path) -> None:
     said = proctor("doctor", "--json")
-    looks = {look["name"]: look for look in said.json()}
-    assert looks.keys() >= {"python", "proctor", "sandbox", "docker", "space", "key", "git"}
+    looks = looks_of(said)
+    assert looks.keys() >= {"python", "proctor", "sandbox", "namespace", "docker", "space", "key", "git", "npm"}
+    assert looks.keys() >= {"agent codex", "agent claude-code", "agent mini-swe-agent"}
     assert said.status == (0 if looks["sandbox"]["ok"] else 1)
-    assert all(look["remedy"] for look in looks.values() if not look["ok"] and look["name"] != "docker")
-    if looks["sandbox"]["ok"]:
-        assert looks.keys() >= {"limit cpus", "limit memory", "limit storage", "limit pids", "networks", "users"}
+    assert all(look["remedy"] for look in looks.values() if not look["ok"] and look["name"] != "as an ordinary user")
+    for kind in ("namespace", "docker"):
+        if looks[kind]["ok"]:
+            assert looks.keys() >= {f"{kind} limits", f"{kind} networks", f"{kind} users", f"{kind} images"}
     assert looks["key"]["ok"] is None and "`proctor keys`" in looks["key"]["remedy"]
     assert not (home / "config").exists(), "doctor only looks"
     text = proctor("doctor")
@@ -76,98 +57,155 @@ class Machine:
         return self.found
 
 
-def machine(*refusals: Refusal, **facts: object) -> Machine:
-    """An ordinary user's, without control groups."""
-    networks = frozenset() if refusals else frozenset({Network.NONE})
-    able = Capabilities(networks, False, True, True, False, frozenset({"pids", "storage"}))
-    return Machine(Availability("namespace", not refusals, Tier.ORDINARY, able, refusals, (), facts))
+Machines = Callable[..., None]
 
 
-def test_a_machine_without_sandbox_says_what_would_give_one(proctor, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def machines(monkeypatch: pytest.MonkeyPatch) -> Machines:
+    """Takes what each kind is on a machine: one that is not said refuses."""
+
+    def put(**kinds: Any) -> None:
+        def kind(name: str) -> Any:
+            return kinds.get(name) or nothing(name, Refusal(Reason.DOCKER_UNAVAILABLE, "nobody answers"))
+
+        monkeypatch.setattr("proctor.admission.doctor_worlds.sandbox_kind", kind)
+
+    return put
+
+
+def nothing(kind: str, refusal: Refusal) -> Machine:
+    able = Capabilities(frozenset(), False, False, False, False, frozenset())
+    return Machine(Availability(kind, False, Tier.ORDINARY, able, (refusal,)))
+
+
+def ordinary(**facts: object) -> Machine:
+    """A namespace sandbox of an ordinary user, without control groups."""
+    able = Capabilities(frozenset({Network.NONE}), False, True, True, False, frozenset({"pids", "storage"}))
+    return Machine(Availability("namespace", True, Tier.ORDINARY, able, (), (), facts))
+
+
+def engine(*notes: str, networks: frozenset[Network], limits: frozenset[str]) -> Machine:
+    able = Capabilities(networks, True, True, True, True, limits)
+    facts = {
+        "endpoint": "unix:///d.sock",
+        "named_by": "DOCKER_HOST",
+        "engine_version": "27.1",
+        "api": "1.46",
+        "storage_driver": "overlay2",
+        "cgroup_version": "2",
+        "platform": "linux/arm64",
+    }
+    return Machine(Availability("docker", True, Tier.PRIVILEGED, able, (), notes, facts))
+
+
+def test_a_machine_without_sandbox_says_what_would_give_one(proctor, machines: Machines) -> None:
     refusal = Refusal(Reason.USER_NAMESPACES_FORBIDDEN, "not permitted", remedy="sysctl -w a=1")
-    monkeypatch.setattr("proctor.admission.doctor.sandbox_kind", lambda name: machine(refusal))
+    machines(namespace=nothing("namespace", refusal))
     said = proctor("doctor")
-    assert said.status == 1 and "missing  sandbox" in said.out and "-> sysctl -w a=1" in said.out
-    assert "limit cpus" not in said.out
+    assert said.status == 1 and "missing  sandbox" in said.out
+    assert "-> sysctl -w a=1 Or: Install Docker" in said.out
+    assert "namespace limits" not in said.out
 
 
-def test_a_probe_that_refuses_is_shown_with_its_remedy(proctor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_docker_alone_is_a_sandbox(proctor, machines: Machines) -> None:
+    refusal = Refusal(Reason.USER_NAMESPACES_FORBIDDEN, "not permitted", remedy="sysctl -w a=1")
+    able = frozenset({Network.NONE, Network.PUBLIC, Network.GATEWAY_ONLY})
+    machines(
+        namespace=nothing("namespace", refusal),
+        docker=engine(networks=able, limits=frozenset({"cpus", "memory", "pids", "storage"})),
+    )
+    said = proctor("doctor", "--json")
+    looks = looks_of(said)
+    assert said.status == 0 and looks["sandbox"]["seen"] == "docker (privileged tier)"
+    assert looks["namespace"]["ok"] is None and looks["namespace"]["remedy"] == "sysctl -w a=1"
+    assert "engine 27.1, API 1.46" in looks["docker"]["seen"] and "DOCKER_HOST" in looks["docker"]["seen"]
+    assert looks["docker networks"]["ok"] and looks["docker limits"]["ok"]
+
+
+def test_what_an_engine_cannot_do_is_said_once_with_its_reason(proctor, machines: Machines) -> None:
+    notes = (
+        "no gateway-only network: we are not root, so networks of containers cannot be entered",
+        "no limit on storage: the engine's storage driver overlay2 on extfs has no quotas",
+    )
+    able = frozenset({Network.NONE, Network.PUBLIC})
+    machines(docker=engine(*notes, networks=able, limits=frozenset({"cpus", "memory", "pids"})))
+    said = proctor("doctor", "--json")
+    looks = looks_of(said)
+    assert "no quotas" in looks["docker storage"]["seen"] and "pquota" in looks["docker storage"]["remedy"]
+    assert (
+        "not gateway-only: we are not root" in looks["docker networks"]["seen"] and looks["docker networks"]["remedy"]
+    )
+    text = proctor("doctor").out
+    assert text.count("no quotas") == 1 and text.count("we are not root") == 1
+
+
+def test_an_engine_that_this_user_may_not_use_says_how_to_be_let_in(
+    proctor, machines: Machines, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+        server.bind(str(home / "d.sock"))
+        tried = {f"unix://{home}/d.sock": "Permission denied"}
+        refusal = Refusal(Reason.DOCKER_UNAVAILABLE, "no Docker engine answers", observed=tried)
+        machines(namespace=ordinary(files="overlay"), docker=nothing("docker", refusal))
+        # root may always
+        monkeypatch.setattr("os.access", lambda path, mode: False)
+        looks = looks_of(proctor("doctor", "--json"))
+    assert "Permission denied" in looks["docker"]["seen"] and "usermod -aG docker" in looks["docker"]["remedy"]
+
+
+def test_a_probe_that_refuses_is_shown_with_its_remedy(proctor, machines: Machines) -> None:
     class Refusing:
         def probe(self, probe: Probe) -> Availability:
             raise Refusal(Reason.SANDBOX_START_FAILED, "the launcher ended at once")
 
-    monkeypatch.setattr("proctor.admission.doctor.sandbox_kind", lambda name: Refusing())
+    machines(namespace=Refusing())
     said = proctor("doctor")
     assert said.status == 1 and not said.err
-    assert "missing  sandbox  sandbox_start_failed: the launcher ended at once" in said.out
-    assert "-> Mend what is named here" in said.out and "proctor doctor" not in said.out
+    assert "namespace  " in said.out and "sandbox_start_failed: the launcher ended at once" in said.out
+    assert "-> Mend what is named here" in said.out and "proctor doctor" not in said.out.replace("sudo proctor", "")
 
 
-def test_a_control_group_that_is_missing_is_said_once(proctor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_control_group_that_is_missing_is_said_once(proctor, machines: Machines) -> None:
     why = "the machine forbids it"
-    found = machine(groups={}, groups_missing={"cpu": why}).found
-    noted = Machine(replace(found, notes=(f"no cpu control group: {why}", "slow", "slow")))
-    monkeypatch.setattr("proctor.admission.doctor.sandbox_kind", lambda name: noted)
+    found = ordinary(groups={}, groups_missing={"cpu": why}, files="overlay").found
+    machines(namespace=Machine(replace(found, notes=(f"no cpu control group: {why}", "slow", "slow"))))
     said = proctor("doctor")
     assert said.out.count(why) == 1 and said.out.count("slow") == 1
 
 
-def test_a_limit_that_cannot_be_held_says_why(proctor, monkeypatch: pytest.MonkeyPatch) -> None:
-    ordinary = machine(groups={}, groups_missing={"cpu": "control groups need root"}, overlay=False)
-    monkeypatch.setattr("proctor.admission.doctor.sandbox_kind", lambda name: ordinary)
+def test_a_limit_that_cannot_be_held_says_why(proctor, machines: Machines) -> None:
+    machines(namespace=ordinary(groups={}, groups_missing={"cpu": "control groups need root"}, files="copied"))
     said = proctor("doctor", "--json")
-    looks = {look["name"]: look for look in said.json()}
+    looks = looks_of(said)
     assert said.status == 0
-    assert looks["limit cpus"]["seen"] == "cannot be held: control groups need root" and looks["limit cpus"]["remedy"]
-    assert looks["limit pids"]["ok"] and looks["overlay"]["remedy"] and looks["users"]["remedy"]
+    assert looks["namespace cpus"]["seen"] == "no limit can be held: control groups need root"
+    assert looks["namespace cpus"]["remedy"]
+    assert "pids" in looks["namespace limits"]["seen"] and "cpus" not in looks["namespace limits"]["seen"]
+    assert looks["namespace files"]["remedy"] and looks["namespace users"]["remedy"]
+
+
+@pytest.mark.parametrize(("uid", "other"), [(0, "as an ordinary user"), (1000, "as root")])
+def test_the_other_tier_is_told(
+    proctor, machines: Machines, monkeypatch: pytest.MonkeyPatch, uid: int, other: str
+) -> None:
+    machines(namespace=ordinary(files="overlay"))
+    monkeypatch.setattr("os.geteuid", lambda: uid)
+    looks = looks_of(proctor("doctor", "--json"))
+    assert looks[other]["seen"] and ("as root" in looks) == (uid != 0)
+    assert uid == 0 or "sudo proctor doctor" in looks[other]["remedy"]
+
+
+def test_a_program_that_is_not_installed_says_the_command(
+    proctor, machines: Machines, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    monkeypatch.setenv("PATH", str(home))
+    machines(namespace=ordinary(files="overlay"))
+    looks = looks_of(proctor("doctor", "--json"))
+    assert looks["agent codex"]["ok"] is None and "`proctor agents install codex`" in looks["agent codex"]["remedy"]
+    assert looks["npm"]["ok"] is None and "codex" in looks["npm"]["seen"] and looks["npm"]["remedy"]
 
 
 def test_the_key_is_named_where_there_is_one(proctor) -> None:
     fingerprint = proctor("keys", "--json").json()["fingerprint"]
     assert fingerprint in proctor("doctor").out
-
-
-def test_docker_where_the_environment_says(home: Path) -> None:
-    with engine(home / "d.sock") as asked:
-        found = docker_facts({"DOCKER_HOST": f"unix://{home}/d.sock"}, PROBE)
-    assert (found.endpoint, found.named_by) == (f"unix://{home}/d.sock", "DOCKER_HOST")
-    assert asked[0].startswith(b"GET /_ping ")
-
-
-def test_docker_of_the_current_context(home: Path) -> None:
-    meta = home / ".docker/contexts/meta/abc/meta.json"
-    meta.parent.mkdir(parents=True)
-    meta.write_text(json.dumps({"Name": "lab", "Endpoints": {"docker": {"Host": f"unix://{home}/lab.sock"}}}))
-    (home / ".docker/config.json").write_text('{"currentContext": "lab"}')
-    with engine(home / "lab.sock"):
-        found = docker_facts({}, PROBE)
-    assert (found.endpoint, found.named_by) == (f"unix://{home}/lab.sock", "the context lab")
-
-
-def test_docker_without_root(home: Path) -> None:
-    with engine(home / "docker.sock"):
-        found = docker_facts({"XDG_RUNTIME_DIR": str(home), "DOCKER_CONTEXT": "none"}, PROBE)
-    assert found.endpoint is not None and found.endpoint != f"unix://{home}/.docker/run/docker.sock"
-
-
-@pytest.mark.parametrize(
-    "answer", [b"HTTP/1.0 500 no\r\n\r\n", b"SSH-2.0-x\r\n", b""], ids=["an error", "another program", "nothing"]
-)
-def test_what_answers_otherwise_is_no_docker(home: Path, answer: bytes) -> None:
-    with engine(home / "d.sock", answer):
-        found = docker_facts({"DOCKER_HOST": f"unix://{home}/d.sock"}, PROBE)
-    assert found.endpoint is None and "not as Docker does" in found.tried[f"unix://{home}/d.sock"]
-
-
-@pytest.mark.parametrize("host", ["unix:///nowhere.sock", "ssh://host", "tcp://127.0.0.1:1", "tcp://[", "fd://"])
-def test_an_endpoint_that_cannot_be_asked_is_told(host: str) -> None:
-    found = docker_facts({"DOCKER_HOST": host}, PROBE)
-    assert found.endpoint is None and found.tried[host]
-
-
-@pytest.mark.parametrize("content", ["{", "[]", '{"currentContext": 3}', "[" * 5000])
-def test_a_broken_configuration_says_nothing(home: Path, content: str) -> None:
-    (home / ".docker").mkdir()
-    (home / ".docker/config.json").write_text(content)
-    found = docker_facts({}, PROBE)
-    assert found.named_by == "the usual place" or "unix:///var/run/docker.sock" in found.tried
