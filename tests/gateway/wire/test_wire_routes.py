@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from wire_parts import model
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -22,12 +23,13 @@ POSTS = {
 }
 
 
-@pytest.mark.parametrize("version", ["", "/v1"])
+@pytest.mark.parametrize("version", ["", "/v1", "/v1/v1"])
 @pytest.mark.parametrize("query", ["", "?beta=true", "?"])
 @pytest.mark.parametrize("path", POSTS)
 def test_a_post_is_a_route_with_and_without_the_version(path: str, version: str, query: str) -> None:
     api, kind = POSTS[path]
-    assert find_route("POST", version + path + query) == Route(api, kind, version + path)
+    sent = f"/v1{path}" if api == "anthropic" else path
+    assert find_route("POST", version + path + query) == Route(api, kind, sent)
 
 
 @pytest.mark.parametrize("version", ["", "/v1", "/v1beta"])
@@ -42,8 +44,9 @@ def test_a_post_is_a_route_with_and_without_the_version(path: str, version: str,
 def test_a_gemini_path_names_the_model_and_whether_it_streams(
     version: str, action: str, kind: Kind, stream: bool
 ) -> None:
-    path = f"{version}/models/gemini-3-pro:{action}"
-    assert find_route("POST", f"{path}?alt=sse") == Route("gemini", kind, path, "gemini-3-pro", stream)
+    rest = f"/models/gemini-3-pro:{action}"
+    sent = Route("gemini", kind, (version or "/v1beta") + rest, "gemini-3-pro", stream)
+    assert find_route("POST", f"{version}{rest}?alt=sse") == sent
 
 
 def test_a_list_of_models_is_asked_for_in_whole_or_by_name() -> None:
@@ -64,7 +67,7 @@ def test_a_list_of_models_is_asked_for_in_whole_or_by_name() -> None:
         ("GET", ""),
         ("HEAD", "/api/hello"),
         ("POST", "/v1/chat/completions/"),
-        ("POST", "/v1/v1/messages"),
+        ("POST", "/v1/v1/v1/messages"),
         ("POST", "/v2/messages"),
         ("POST", "/v1beta/messages"),
         ("POST", "//v1/messages"),
@@ -86,8 +89,17 @@ def test_what_else_is_asked_is_no_route(method: str, path: str) -> None:
 @given(st.text(), st.text())
 def test_any_text_is_a_route_or_none(method: str, path: str) -> None:
     assert find_route(method, path) is None
-    found = find_route("POST", path)
-    assert found is None or path.startswith(found.path)
+    assert find_route("POST", path) is None
+    assert find_route("POST", f"/v1{path}") is None
+
+
+@pytest.mark.parametrize("api", WIRES)
+def test_what_our_own_agents_send_is_a_route_of_their_format(api: str) -> None:
+    call = WIRES[api].request(model(api=api), [])
+    found = find_route("POST", call.path)
+    assert found is not None
+    assert found.path == call.path
+    assert found.api in routes_of(api)
 
 
 def test_every_format_has_routes_and_a_list_of_its_one_model() -> None:

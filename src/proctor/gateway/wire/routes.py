@@ -1,6 +1,7 @@
 """The requests that the providers' own clients send, by method and path.
 
-SDKs are given a base URL that ends in the version, or one that does not: both forms of a path are the same route.
+SDKs are given a base URL that ends in the version, or one that does not, and add it themselves or do not: a path
+without it, or with it twice, is the same route.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ class Kind(StrEnum):
 class Route:
     """One route. `api` is chat | responses | anthropic | gemini; a list of models is `chat` in all formats but Gemini.
 
-    `path` is as it came, without its query. `model` is the model that the path names, `stream` says whether it asks
-    for a stream: both are only there in the Gemini format, whose bodies do not say them, and in a path to one model.
+    `path` is the one that `Wire.request` would send to below the base URL of a model, whichever form came. `model` is
+    the model that the path names, `stream` whether it asks for a stream: both are only there in the Gemini format,
+    whose bodies do not say them, and in a path to one model.
     """
 
     api: str
@@ -47,13 +49,14 @@ class Route:
     stream: bool = False
 
 
-_FIXED: Mapping[str, tuple[str, Kind]] = MappingProxyType(
+# By path without its version; base URLs of the Anthropic format have none, those of OpenAI's end with it.
+_FIXED: Mapping[str, Route] = MappingProxyType(
     {
-        "/chat/completions": (CHAT, Kind.ANSWER),
-        "/responses": (RESPONSES, Kind.ANSWER),
-        "/embeddings": (CHAT, Kind.EMBEDDINGS),
-        "/messages": (ANTHROPIC, Kind.ANSWER),
-        "/messages/count_tokens": (ANTHROPIC, Kind.COUNT),
+        "/chat/completions": Route(CHAT, Kind.ANSWER, "/chat/completions"),
+        "/responses": Route(RESPONSES, Kind.ANSWER, "/responses"),
+        "/embeddings": Route(CHAT, Kind.EMBEDDINGS, "/embeddings"),
+        "/messages": Route(ANTHROPIC, Kind.ANSWER, "/v1/messages"),
+        "/messages/count_tokens": Route(ANTHROPIC, Kind.COUNT, "/v1/messages/count_tokens"),
     }
 )
 _GEMINI_ACTIONS: Mapping[str, tuple[Kind, bool]] = MappingProxyType(
@@ -63,7 +66,8 @@ _GEMINI_ACTIONS: Mapping[str, tuple[Kind, bool]] = MappingProxyType(
         "countTokens": (Kind.COUNT, False),
     }
 )
-_VERSION = re.compile(r"/v1(?:beta)?(?=/)", re.ASCII)
+_BETA = "/v1beta"
+_VERSION = re.compile(r"(/v1(?:beta)?)(?:/v1(?:beta)?)?(?=/)", re.ASCII)
 _GEMINI = re.compile(r"/models/([^/:]+):([A-Za-z]+)", re.ASCII)
 # Names of compatible servers hold slashes.
 _MODELS = re.compile(r"/models(?:/(.+))?", re.ASCII)
@@ -88,25 +92,23 @@ def find_route(method: str, path: str) -> Route | None:
         path: the request's target, with or without its query.
     """
     path = path.partition("?")[0]
-    version = _VERSION.match(path)
-    rest = path[version.end() :] if version is not None else path
-    beta = version is not None and version.group() == "/v1beta"
+    match = _VERSION.match(path)
+    version, rest = (match.group(1), path[match.end() :]) if match is not None else ("", path)
     if method == "GET":
         listed = _MODELS.fullmatch(rest)
         if listed is None:
             return None
         name = unquote(listed.group(1)) if listed.group(1) else None
-        return Route(GEMINI if beta else CHAT, Kind.MODELS, path, name)
+        return Route(GEMINI if version == _BETA else CHAT, Kind.MODELS, path, name)
     if method != "POST":
         return None
     if rest in _FIXED:
-        api, kind = _FIXED[rest]
-        return None if beta else Route(api, kind, path)
+        return None if version == _BETA else _FIXED[rest]
     action = _GEMINI.fullmatch(rest)
     if action is None or action.group(2) not in _GEMINI_ACTIONS:
         return None
     kind, stream = _GEMINI_ACTIONS[action.group(2)]
-    return Route(GEMINI, kind, path, unquote(action.group(1)), stream)
+    return Route(GEMINI, kind, (version or _BETA) + rest, unquote(action.group(1)), stream)
 
 
 def routes_of(model_api: str) -> frozenset[str]:
