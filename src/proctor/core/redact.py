@@ -17,7 +17,7 @@ from urllib.parse import quote, quote_plus
 
 import orjson
 
-from proctor.core.redact_stream import StreamRedactor
+from proctor.core.redact_stream import Spellings, StreamRedactor
 
 # `Redactor.bytes` takes the name of the type.
 Raw: TypeAlias = bytes
@@ -97,7 +97,8 @@ class Redactor:
         self._certain_bytes = _encoded(self._certain)
         self._certainly = _any_of(self._certain)
         self._certainly_escaped = _any_escaped(values, MIN_CERTAIN)
-        self._certain_values = [value.encode() for value in values if len(value) >= MIN_CERTAIN and value.isascii()]
+        known = [value.encode() for value in values if len(value) >= MIN_CERTAIN and value.isascii()]
+        self._spellings = Spellings(self._certain_bytes, known)
 
     def bytes(self, data: Raw) -> Raw:
         """The same bytes, where there is nothing to take out; JSON where they are JSON."""
@@ -117,7 +118,7 @@ class Redactor:
 
     def stream(self) -> StreamRedactor:
         """`certain`, for bytes that come in pieces and are not taken apart as JSON."""
-        return StreamRedactor(self._certain_bytes, self._certain_values)
+        return StreamRedactor(self._spellings)
 
     def text(self, text: str) -> str:
         """The text without secrets."""

@@ -14,8 +14,8 @@ _CUT_ESCAPE = re.compile(rb"\\{1,16}(?:u(?:0(?:0(?:[2-7])?)?)?)?\Z")
 _IN_ESCAPES = b"\\u0123456789abcdefABCDEF"
 
 
-class StreamRedactor:
-    """Replaces each secret by `[redacted:secret]`; only what may be the start of one is held back.
+class Spellings:
+    """Secrets as they may be written, made ready once for any number of streams.
 
     Args:
         forms: all spellings that are looked for.
@@ -24,17 +24,24 @@ class StreamRedactor:
 
     def __init__(self, forms: Iterable[bytes], values: Iterable[bytes]) -> None:
         literal = sorted({form for form in forms if form}, key=lambda form: (-len(form), form))
-        self._forms = tuple(literal)
-        self._values = tuple(value for value in values if value.isascii() and value)
-        self._literal = re.compile(b"|".join(map(re.escape, literal)))
-        escaped = [b"".join(map(_maybe_escaped, value)) for value in self._values]
-        self._any = re.compile(b"|".join([*escaped, *map(re.escape, literal)]))
-        self._starts = frozenset(form[:end] for form in literal for end in range(1, len(form)))
-        self._value_starts = frozenset(value[:end] for value in self._values for end in range(1, len(value)))
-        self._firsts = frozenset(form[0] for form in literal)
-        self._lasts = frozenset(b"".join(literal) + (_IN_ESCAPES if self._values else b""))
-        self._longest = max(map(len, literal), default=0)
-        self._reach = max((len(value) for value in self._values), default=0) * (_MOST_SLASHES + 5)
+        self.forms = tuple(literal)
+        self.values = tuple(value for value in values if value.isascii() and value)
+        self.literal = re.compile(b"|".join(map(re.escape, literal)))
+        escaped = [b"".join(map(_maybe_escaped, value)) for value in self.values]
+        self.any = re.compile(b"|".join([*escaped, *map(re.escape, literal)]))
+        self.starts = frozenset(form[:end] for form in literal for end in range(1, len(form)))
+        self.value_starts = frozenset(value[:end] for value in self.values for end in range(1, len(value)))
+        self.firsts = frozenset(form[0] for form in literal)
+        self.lasts = frozenset(b"".join(literal) + (_IN_ESCAPES if self.values else b""))
+        self.longest = max(map(len, literal), default=0)
+        self.reach = max((len(value) for value in self.values), default=0) * (_MOST_SLASHES + 5)
+
+
+class StreamRedactor:
+    """Replaces each secret by `[redacted:secret]`; only what may be the start of one is held back."""
+
+    def __init__(self, secrets: Spellings) -> None:
+        self._secrets = secrets
         self._held = b""
         self.found = False
 
@@ -45,7 +52,7 @@ class StreamRedactor:
 
     def feed(self, data: bytes) -> bytes:
         """The next bytes, as far as they can go on."""
-        if not self._forms:
+        if not self._secrets.forms:
             return data
         if self._held:
             data = self._held + data
@@ -78,23 +85,23 @@ class StreamRedactor:
 
     def _pattern(self, data: bytes) -> re.Pattern[bytes] | None:
         """What finds a secret in the data, None where there is none."""
-        if self._values and b"\\u00" in data and _HIDDEN.search(data) is not None:
-            return self._any
-        return self._literal if any(form in data for form in self._forms) else None
+        if self._secrets.values and b"\\u00" in data and _HIDDEN.search(data) is not None:
+            return self._secrets.any
+        return self._secrets.literal if any(form in data for form in self._secrets.forms) else None
 
     def _hold(self, data: bytes, start: int) -> int:
         """From where on the data may be the start of a secret; its length where nothing may be."""
-        if not data or data[-1] not in self._lasts:
+        if not data or data[-1] not in self._secrets.lasts:
             return len(data)
         found = len(data)
-        for at in range(max(start, len(data) - self._longest + 1), len(data)):
-            if data[at] in self._firsts and data[at:] in self._starts:
+        for at in range(max(start, len(data) - self._secrets.longest + 1), len(data)):
+            if data[at] in self._secrets.firsts and data[at:] in self._secrets.starts:
                 found = at
                 break
-        return min(found, self._hold_escaped(data, start)) if self._values else found
+        return min(found, self._hold_escaped(data, start)) if self._secrets.values else found
 
     def _hold_escaped(self, data: bytes, start: int) -> int:
-        window = max(start, len(data) - self._reach)
+        window = max(start, len(data) - self._secrets.reach)
         if data.find(b"\\", window) < 0:
             return len(data)
         cut = _CUT_ESCAPE.search(data, max(window, len(data) - _MOST_SLASHES - 5))
@@ -105,7 +112,7 @@ class StreamRedactor:
             places.append(unit.start())
             chars += bytes([int(unit[1], 16)]) if unit[1] else unit[2] or unit[3]
         text = bytes(chars)
-        starts = (place for at, place in enumerate(places) if text[at:] in self._value_starts)
+        starts = (place for at, place in enumerate(places) if text[at:] in self._secrets.value_starts)
         return next(starts, end)
 
 
