@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from proctor.core.reasons import Reason
@@ -69,6 +69,10 @@ def checked(command: Exec) -> str | None:
     words = (*command.argv, command.cwd, command.user or "", *command.env, *command.env.values())
     if any("\0" in str(word) for word in words):
         return "embedded null byte"
+    try:
+        "".join(map(str, words)).encode("utf-8")
+    except UnicodeEncodeError:
+        return "the engine takes no words that are not UTF-8"
     if not command.cwd.startswith("/"):
         return f"working folder {command.cwd!r}: not absolute"
     return None
@@ -168,6 +172,10 @@ class Running:
             start_error=start_error,
         )
 
+    def stopped(self) -> Ended:
+        """What is told where its world was stopped meanwhile."""
+        return self.ended(How(1, 128 + signal.SIGKILL, timed_out=False), leftovers=0, limit_hit=None)
+
     async def close(self) -> None:
         """Let go of its output."""
         for task in (self._reading, self._feeding):
@@ -202,16 +210,18 @@ class Running:
             self._stream.end_input()
 
 
-async def begin(engine: Engine, container: str, command: Exec, sinks: Sinks) -> Running:
-    """Ask the engine to run it. Raises EngineError."""
+async def begin(engine: Engine, container: str, command: Exec, sinks: Sinks, home: Mapping[str, str]) -> Running:
+    """Ask the engine to run it; `home` is what root's environment has beside the container's. Raises EngineError."""
+    is_root = command.user in _ROOT
+    env = {**home, **command.env} if is_root else command.env
     asked = {
         "AttachStdin": bool(command.stdin),
         "AttachStdout": True,
         "AttachStderr": True,
         "Tty": False,
         "Cmd": [str(word) for word in (*(_JOINED if command.stderr is None else ()), *command.argv)],
-        "Env": [f"{name}={text}" for name, text in command.env.items()],
-        "User": "" if command.user in _ROOT else command.user,
+        "Env": [f"{name}={text}" for name, text in env.items()],
+        "User": "" if is_root else command.user,
         "WorkingDir": command.cwd,
     }
     made = await engine.call("POST", f"containers/{container}/exec", body=asked)

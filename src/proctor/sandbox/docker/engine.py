@@ -120,6 +120,8 @@ class Engine:
         """Ask, and read the answer as a stream within the deadline. Raises EngineError, also from the block."""
         import aiohttp
 
+        if self._client.session.closed:
+            raise EngineError(None, "the connection to the engine was closed before")
         url = f"{self._client.docker_host}{self.where.prefix}/{path}"
         headers = {"Content-Type": content_type}
         try:

@@ -45,6 +45,8 @@ async def get(
     budget = _Budget(cap_files, cap_bytes)
     rows: list[Fetched] = []
     seen = await asyncio.gather(*(_look(engine, container, path) for path in paths))
+    if "not there" in seen:
+        await engine.call("GET", f"containers/{container}/json")  # or the container is not
     for path, there in zip(paths, seen, strict=True):
         tree = _Tree(path, into, budget, rows)
         if isinstance(there, str):

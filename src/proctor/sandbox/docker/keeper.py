@@ -12,6 +12,7 @@ import secrets
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.sandbox.docker.engine import Engine
 from proctor.sandbox.docker.hijack import Hijacked
 
 # `kill -KILL -1` spares PID 1 and who calls it. The child is started again where an agent ended it; PID 1 ends by 9.
@@ -43,6 +44,11 @@ _ANSWER_SEC = 5.0
 _LATER_SEC = 5
 # an agent may write to the keeper's output too
 _MOST_BACKLOG = 1 << 20
+
+
+async def attached(engine: Engine, container: str) -> Keeper:
+    """The line to a container's keeper: before it starts, or later. Raises EngineError."""
+    return Keeper(await engine.connect(f"containers/{container}/attach?stream=1&stdin=1&stdout=1"))
 
 
 class Keeper:

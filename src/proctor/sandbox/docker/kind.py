@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -98,6 +99,7 @@ class DockerKind:
             owner.labels(spec.scratch, admitted),
             saved=dict(snapshot.facts["volumes"]),
             home=None if home is None else Path(home),
+            is_fork=True,
         )
         try:
             return await self._start(asked)
@@ -133,7 +135,7 @@ class DockerKind:
         if container is None:
             return None
         endpoint = self._look(_PROBE_SEC).where.endpoint
-        return ("docker", "-H", endpoint, "exec", "-it", container, "sh")
+        return ("docker", "-H", endpoint, "exec", "-it" if os.isatty(0) else "-i", container, "sh")
 
     async def _start(self, asked: Start) -> DockerSandbox:
         found = await asyncio.to_thread(self._look, _PROBE_SEC)

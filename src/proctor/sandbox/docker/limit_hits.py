@@ -32,7 +32,7 @@ async def limit_hit(
             params={"stream": "0", "one-shot": "1"},
             deadline_sec=_LOOK_SEC,
         )
-        pids = said.get("pids_stats") or {}
+        pids = (said or {}).get("pids_stats") or {}
         if pids.get("limit") and pids.get("current", 0) >= pids["limit"]:
             return "pids"
     return None

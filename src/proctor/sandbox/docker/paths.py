@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.sandbox.docker.engine import Engine
+from proctor.sandbox.docker.engine import Engine, EngineError
 from proctor.sandbox.docker.tarstream import Kind
 
 LONGEST_PATH = 4096
@@ -57,7 +57,12 @@ def parents(path: str) -> list[str]:
 
 async def look(engine: Engine, container: str, path: str) -> Seen | None:
     """What stands at a path, itself and not what it links to; None for nothing. Raises EngineError."""
-    headers = await engine.head(f"containers/{container}/archive", {"path": path})
+    try:
+        headers = await engine.head(f"containers/{container}/archive", {"path": path})
+    except EngineError as fault:
+        if fault.status is None:
+            raise
+        return None  # something on the way is no folder
     return None if headers is None else _seen(headers)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +18,13 @@ from proctor.sandbox.base import SandboxSpec, Tier
 from proctor.sandbox.docker import images, volumes
 from proctor.sandbox.docker.config import CAPABILITIES, Wanted, limits_in_force, unenforced
 from proctor.sandbox.docker.engine import Engine, EngineError
-from proctor.sandbox.docker.keeper import Keeper
+from proctor.sandbox.docker.keeper import Keeper, attached
 from proctor.sandbox.docker.probe import KIND, Found
+from proctor.sandbox.docker.tables import disarm
 from proctor.sandbox.docker.world import Built, DockerSandbox
 
 _START_SEC = 120.0
+_UNNAMEABLE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,7 @@ class Start:
     labels: Mapping[str, str]
     saved: Mapping[str, str] = field(default_factory=dict)
     home: Path | None = None
+    is_fork: bool = False
 
 
 async def start(asked: Start, found: Found) -> DockerSandbox:
@@ -72,20 +77,26 @@ class _Starting:
             volumes=tuple(asked.saved),
             storage=self._found.storage_why_not is None,
         )
-        made = await self._engine.call("POST", "containers/create", body=wanted.request(), deadline_sec=_START_SEC)
+        name = f"proctor-{_UNNAMEABLE.sub('-', asked.spec.name)[:40]}-{secrets.token_hex(6)}"
         keeper: Keeper | None = None
         try:
-            line = await self._engine.connect(f"containers/{made['Id']}/attach?stream=1&stdin=1&stdout=1")
-            keeper = Keeper(line)
+            # to its end, even if cancelled: what the engine makes unheard nobody would remove
+            made = await finish(
+                self._engine.call(
+                    "POST", "containers/create", params={"name": name}, body=wanted.request(), deadline_sec=_START_SEC
+                )
+            )
+            replaced = await disarm(self._engine, made["Id"]) if asked.is_fork else []
+            keeper = await attached(self._engine, made["Id"])
             await self._engine.call("POST", f"containers/{made['Id']}/start", deadline_sec=_START_SEC)
             if await keeper.end() is None:
                 raise _failed("its shell does not answer", None)
-            return await self._checked(wanted, made["Id"], keeper)
+            return await self._checked(wanted, made["Id"], keeper, replaced)
         except BaseException:
-            await finish(self._undo(made["Id"], keeper))
+            await finish(self._undo(name, keeper))
             raise
 
-    async def _checked(self, wanted: Wanted, container: str, keeper: Keeper) -> DockerSandbox:
+    async def _checked(self, wanted: Wanted, container: str, keeper: Keeper, replaced: list[str]) -> DockerSandbox:
         """Read it back: it is what was asked for, or it is not used."""
         asked = self._asked
         seen = await self._engine.call("GET", f"containers/{container}/json")
@@ -120,7 +131,7 @@ class _Starting:
             seen=seen,
             facts=_facts(wanted, seen, self._found),
         )
-        return DockerSandbox(built, self._engine, keeper)
+        return DockerSandbox(built, self._engine, keeper, replaced)
 
     async def _undo(self, container: str, keeper: Keeper | None) -> None:
         if keeper is not None:

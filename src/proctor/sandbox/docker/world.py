@@ -13,15 +13,16 @@ from typing import Any
 from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.core.waiting import finish, in_thread
+from proctor.core.waiting import finish, in_thread, wait_through
 from proctor.sandbox.base import Ended, Exec, Fetched, LimitInForce, PutItem, SandboxSpec, Snapshot
 from proctor.sandbox.docker import commands, getting, listening, putting
 from proctor.sandbox.docker.capturing import Capturing
 from proctor.sandbox.docker.engine import CALL_SEC, Engine, EngineError, lost
-from proctor.sandbox.docker.keeper import Keeper
+from proctor.sandbox.docker.keeper import Keeper, attached
 from proctor.sandbox.docker.limit_hits import limit_hit
 from proctor.sandbox.docker.paths import plain
 from proctor.sandbox.docker.sinks import Sinks
+from proctor.sandbox.docker.tables import disarm
 
 # files that the engine mounts in every container
 ENGINE_FILES = ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf")
@@ -44,6 +45,12 @@ class Built:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def home(self) -> Mapping[str, str]:
+        """Root's home for its commands, where neither the image nor the spec names one: tables may be traps."""
+        named = any(entry.startswith("HOME=") for entry in self.seen["Config"]["Env"] or ())
+        return {} if named else {"HOME": "/root"}
+
+    @property
     def mounts(self) -> tuple[str, ...]:
         """Paths inside that cannot be replaced."""
         return ("/", *ENGINE_FILES, *self.volumes, *(bundle.target for bundle in self.spec.bundles))
@@ -52,21 +59,24 @@ class Built:
 class DockerSandbox:
     """A container. Commands run one at a time, for at a command's end everything inside is ended."""
 
-    def __init__(self, built: Built, engine: Engine, keeper: Keeper) -> None:
+    def __init__(self, built: Built, engine: Engine, keeper: Keeper, tables_replaced: Sequence[str] = ()) -> None:
         self._built = built
         self._engine = engine
         self._keeper = keeper
+        self._pid = built.pid
         self._turn = asyncio.Lock()
+        self._ending = asyncio.Lock()
         self._frozen = False
         self._ended = False
         self._removed = False
         self._gateway: str | None = None
+        self._replaced = list(tables_replaced)
         self._capturing = Capturing(engine, built.container, built.seen)
 
     @property
     def facts(self) -> Mapping[str, Any]:
         """For the record; `gateway` is where a listening socket of ours was opened last, or None."""
-        return {**self._built.facts, "gateway": self._gateway}
+        return {**self._built.facts, "gateway": self._gateway, "tables_replaced": list(self._replaced)}
 
     @property
     def limits_enforced(self) -> tuple[LimitInForce, ...]:
@@ -81,11 +91,11 @@ class DockerSandbox:
                 SANDBOX_START_FAILED while the world is frozen, or for a command without words or with a deadline
                 that is no time.
         """
-        self._alive()
         why = commands.checked(command)
         if self._frozen:
             raise Refusal(Reason.SANDBOX_START_FAILED, "the sandbox is frozen", remedy="Thaw it first.")
         async with self._turn:
+            self._alive()
             sinks = Sinks(command.stdout, command.stderr, command.output_cap)
             try:
                 if why is not None:
@@ -98,8 +108,16 @@ class DockerSandbox:
         since = time.time()
         running: commands.Running | None = None
         try:
+            self._replaced += await disarm(self._engine, self._built.container)
             await self._keeper.watch(min(command.deadline_sec, commands.LONGEST_SEC))
-            running = await commands.begin(self._engine, self._built.container, command, sinks)
+            # to its end, even if cancelled: what the engine starts unheard nobody would end
+            beginning = asyncio.ensure_future(
+                commands.begin(self._engine, self._built.container, command, sinks, self._built.home)
+            )
+            cancelled = await wait_through(beginning)
+            running = beginning.result()
+            if cancelled is not None:
+                raise cancelled
             how = await running.wait()
             hit = await limit_hit(self._engine, self._built.container, self._built.in_force, how, since)
             if command.leave_running and not how.timed_out:
@@ -111,7 +129,9 @@ class DockerSandbox:
                 await running.settle(self._end)
             return running.ended(how, leftovers=left, limit_hit=hit)
         except BaseException as fault:
-            await finish(self._end_quietly())
+            await finish(self._abandon(running))
+            if self._ended and running is not None and isinstance(fault, EngineError | Refusal):
+                return running.stopped()
             if isinstance(fault, EngineError):
                 raise lost(fault) from fault
             raise
@@ -167,7 +187,7 @@ class DockerSandbox:
                 "nothing can listen in a sandbox without network",
                 required=[Network.GATEWAY_ONLY.value, Network.PUBLIC.value],
             )
-        made = await in_thread(listening.listening_socket, self._built.container, self._built.pid)
+        made = await in_thread(listening.listening_socket, self._built.container, self._pid)
         host, port = made.getsockname()
         self._gateway = f"{host}:{port}"
         return made
@@ -225,16 +245,33 @@ class DockerSandbox:
         return snapshot
 
     async def _end(self) -> int:
-        """End every process inside but the keeper, started anew where it cannot answer; how many there were."""
-        await self.thaw()
-        count = await self._keeper.end()
-        if count is None:
-            raise Refusal(Reason.SANDBOX_LOST, "processes inside could not be ended")
-        return count
+        """End every process inside but the keeper; how many there were."""
+        async with self._ending:
+            await self.thaw()
+            count = await self._keeper.end()
+            if count is None:
+                await self._restart()
+            return 1 if count is None else count
 
-    async def _end_quietly(self) -> None:
+    async def _restart(self) -> None:
+        """Start the container anew, on its files: something inside keeps the keeper from answering."""
+        container = self._built.container
+        try:
+            await self._engine.call("POST", f"containers/{container}/restart", params={"t": "0"})
+            await self._keeper.close()
+            self._keeper = await attached(self._engine, container)
+            self._pid = (await self._engine.call("GET", f"containers/{container}/json"))["State"]["Pid"]
+        except EngineError as fault:
+            raise lost(fault) from fault
+        if await self._keeper.end() is None:
+            raise Refusal(Reason.SANDBOX_LOST, "processes inside could not be ended")
+
+    async def _abandon(self, running: commands.Running | None) -> None:
+        """End what a command that nobody waits for any more began."""
         try:
             await self._end()
+            if running is not None:
+                await running.settle(self._end)
         except Refusal:
             return  # whatever was the matter is being told
 
@@ -243,10 +280,10 @@ class DockerSandbox:
             return
         self._removed = True
         container = f"containers/{self._built.container}"
+        await self._keeper.close()
         try:
             if self._frozen:
-                await self._engine.call("DELETE", container, params={"force": "1", "v": "1"}, deadline_sec=_REMOVE_SEC)
-            await self._keeper.close()
+                await self._force_removal(container)
             await self._engine.call(
                 "POST", f"{container}/wait", params={"condition": "removed"}, deadline_sec=_REMOVE_SEC
             )
@@ -254,8 +291,8 @@ class DockerSandbox:
             if not fault.gone:
                 await self._force_removal(container)
         finally:
-            await self._keeper.close()
-            await self._engine.close()
+            async with self._turn:  # a command that still runs is told that it ended
+                await self._engine.close()
 
     async def _force_removal(self, container: str) -> None:
         try:
