@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wire_parts import ANTHROPIC, CHAT, GEMINI, chunk, read, sse
+from wire_parts import ANTHROPIC, CHAT, CHAT_CHUNKS, GEMINI, RESPONSES, chunk, read, sse
 
 from proctor.core.usage import Usage
 from proctor.gateway.wire.base import Flag, Reply
@@ -124,6 +124,33 @@ def test_anthropic(given_usage: Any, buckets: dict[str, int] | None, flags: tupl
 )  # fmt: skip
 def test_gemini(given_usage: Any, buckets: dict[str, int] | None, flags: tuple[Flag, ...]) -> None:
     assert counted(gemini(given_usage)) == (buckets, flags)
+
+
+WORDS = [
+    ("default", True),
+    ("standard", True),
+    ("", True),
+    (None, True),
+    ("priority", False),
+    ("flex", False),
+    (7, False),
+]
+
+
+@pytest.mark.parametrize(("word", "listed"), WORDS)
+def test_an_answer_of_another_tier_than_list_prices_are_for_is_flagged(word: Any, listed: bool) -> None:
+    flags = () if listed else (Flag.UNPRICED_UNITS,)
+    used = {"input_tokens": 3, "output_tokens": 5}
+    replies = [
+        read("chat", {**CHAT, "service_tier": word}),
+        read("chat", sse(*({**piece, "service_tier": word} for piece in CHAT_CHUNKS)), stream=True),
+        read("responses", {**RESPONSES, "service_tier": word}),
+        anthropic({**used, "service_tier": word}),
+        anthropic({**used, "speed": word}),
+        anthropic({**used, "iterations": [used], "inference_geo": word}),
+        gemini({"promptTokenCount": 20, "serviceTier": word}),
+    ]
+    assert [reply.flags for reply in replies] == [flags] * len(replies)
 
 
 def test_a_prompt_that_gemini_blocks_has_used_nothing() -> None:

@@ -192,6 +192,7 @@ class _UsageSaid:
         elif iterations is not None and not isinstance(iterations, list):
             self._last.spoil()
         _say(self._last, given)
+        self._last.served(given.get("service_tier"), given.get("speed"), given.get("inference_geo"))
         self._last.say("searches", self._last.part(given.get("server_tool_use")).get("web_search_requests"))
 
     def usage(self) -> Usage | None:
@@ -210,7 +211,7 @@ class _UsageSaid:
             flags.append(Flag.TOTAL_DIFFERS)
         if len(self._models) > 1:
             flags.append(Flag.SEVERAL_MODELS)
-        if last["searches"]:
+        if last["searches"] or not last.listed:
             flags.append(Flag.UNPRICED_UNITS)
 
         def most(name: str) -> int:

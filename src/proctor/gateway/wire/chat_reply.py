@@ -61,6 +61,7 @@ class ChatAssembly:
         """A body or a chunk: it may hold an error, choices and a usage at once."""
         self._error = self._error or error_in(value)
         self._model = self._model or self.notes.text(value.get("model")) or None
+        self._counts.served(value.get("service_tier"))
         self._take_usage(value.get("usage"))
         wrapped = value.get("x_groq")
         if isinstance(wrapped, dict):
@@ -201,7 +202,7 @@ class ChatAssembly:
             reasoning=said["reasoning"],
             audio_out=said["audio_out"],
             notes=self.notes,
-            flags=said.flags + ([Flag.UNPRICED_UNITS] if said["sources"] else []),
+            flags=said.flags + ([] if said.listed and not said["sources"] else [Flag.UNPRICED_UNITS]),
         )
 
 

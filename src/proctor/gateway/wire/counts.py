@@ -12,6 +12,8 @@ from proctor.gateway.wire.notes import Notes
 
 # Above every context window by far, and so small that no sum of costs leaves what a record can hold.
 MAX_TOKENS = 10**12
+# What providers call the service, the speed and the place that their list prices are for.
+_LISTED = frozenset({"", "default", "auto", "standard", "on_demand", "unspecified", "global", "not_available"})
 
 
 class Counts:
@@ -25,6 +27,7 @@ class Counts:
         self._numbers: dict[str, int] = {}
         self._valid = True
         self._shrank = False
+        self.listed = True
 
     def say(self, name: str, value: Any) -> None:
         """A number was given for this name; null says nothing."""
@@ -36,6 +39,12 @@ class Counts:
             self._shrank = True
         else:
             self._numbers[name] = value
+
+    def served(self, *how: Any) -> None:
+        """How the request was served was said: the tier, or the speed, or where. `listed` is whether list prices hold."""
+        self.listed = self.listed and all(
+            word is None or (isinstance(word, str) and word.lower() in _LISTED) for word in how
+        )
 
     def part(self, value: Any) -> dict[str, Any]:
         """A usage or a part of one, which is an object; null says nothing."""

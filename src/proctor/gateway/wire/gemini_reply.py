@@ -146,6 +146,7 @@ class GeminiAssembly:
     def _take_usage(self, value: Any) -> None:
         given = self._counts.part(value)
         self._usage_given = self._usage_given or isinstance(value, dict)
+        self._counts.served(given.get("serviceTier"))
         self._counts.say("prompt", given.get("promptTokenCount"))
         self._counts.say("cached", given.get("cachedContentTokenCount"))
         self._counts.say("tool", given.get("toolUsePromptTokenCount"))
@@ -174,7 +175,7 @@ class GeminiAssembly:
             self.notes.add(Flag.USAGE_INVALID)
             return None
         flags = said.flags
-        if self._searched:
+        if self._searched or not said.listed:
             flags.append(Flag.UNPRICED_UNITS)
         thoughts = said["thoughts"]
         summed = said["prompt"] + said["tool"] + said["candidates"] + thoughts

@@ -31,7 +31,6 @@ _CALLS: Mapping[str, tuple[str, str | None]] = MappingProxyType(
 )
 # What a provider runs by itself has a count and a price of its own.
 _RUN_BY_PROVIDER = ("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call")
-_USUAL_TIERS = frozenset({"default", "auto", "standard"})
 # The list of an item that a piece of text belongs to, the index of its part, and the type of that part.
 _PIECES: Mapping[str, tuple[str, str, str]] = MappingProxyType(
     {
@@ -76,7 +75,6 @@ class ResponsesAssembly:
         self._error: WireError | None = None
         self._status: str | None = None
         self._reason: str | None = None
-        self._tier: str | None = None
         self._started = False
 
     @property
@@ -134,7 +132,7 @@ class ResponsesAssembly:
         text = self.notes.text
         self._model = text(response.get("model")) or self._model
         self._status = text(response.get("status")) or (said if said in _ENDS else self._status)
-        self._tier = text(response.get("service_tier")) or self._tier
+        self._counts.served(response.get("service_tier"))
         self._reason = text(self.notes.obj(response.get("incomplete_details")).get("reason")) or self._reason
         self._error = self._error or error_in({"error": response.get("error")})
         if self._status == "failed":
@@ -208,7 +206,7 @@ class ResponsesAssembly:
             return None
         flags = said.flags
         dear = any(item.value.get("type") in _RUN_BY_PROVIDER for item in items)
-        if dear or said["written_12h"] or (self._tier or "default") not in _USUAL_TIERS:
+        if dear or said["written_12h"] or not said.listed:
             flags.append(Flag.UNPRICED_UNITS)
         return usage_of(
             prompt=said["input_tokens"],
