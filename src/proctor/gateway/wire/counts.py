@@ -41,7 +41,7 @@ class Counts:
             self._numbers[name] = value
 
     def served(self, *how: Any) -> None:
-        """How the request was served was said: the tier, or the speed, or where. `listed` is whether list prices hold."""
+        """The tier, the speed or the place of an answer was said; `listed` is whether list prices are for these."""
         self.listed = self.listed and all(
             word is None or (isinstance(word, str) and word.lower() in _LISTED) for word in how
         )
