@@ -268,7 +268,7 @@ KINDS: dict[str, dict[str, Shape]] = {
 }
 
 BLOB_FIELDS: dict[str, tuple[str, ...]] = {
-    kind: tuple(name for name, shape in fields.items() if shape in _BLOBS)
+    kind: tuple(sorted(name for name, shape in fields.items() if shape in _BLOBS))
     for kind, fields in KINDS.items()
     if any(shape in _BLOBS for shape in fields.values())
 }

@@ -12,12 +12,20 @@ from proctor_verify.vocabulary import NETWORKS, OF_EXCHANGES
 ANY_KIND = "auto"
 # What an agent's own end may come to; every other exception of an attempt has another source.
 _OF_AGENTS = frozenset(
-    {"agent_timeout", "agent_killed", "agent_error", "agent_output_capped", "step_limit", "token_limit"}
+    {
+        *("agent_timeout", "agent_killed", "agent_error", "agent_output_capped"),
+        *("step_limit", "token_limit", "idle_timeout"),
+    }
 )
 # Limits that an agent keeps by itself; every other one is of its world, and ends it.
-_OWN_LIMITS = {"steps": "step_limit", "tokens": "token_limit", "context": "context_exceeded"}
+_OWN_LIMITS = {
+    "steps": "step_limit",
+    "tokens": "token_limit",
+    "context": "context_exceeded",
+    "idle": "idle_timeout",
+}
 # The agent of a row is no process: these show in no end of one.
-_OF_NO_PROCESS = frozenset({"agent_error", *_OWN_LIMITS.values()})
+_OF_NO_PROCESS = frozenset({"agent_error", *_OWN_LIMITS.values()}) - {"idle_timeout"}
 
 
 class _OfAnArm(Check):
