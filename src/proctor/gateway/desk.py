@@ -1,0 +1,98 @@
+"""What is done with a request for a model, once it is known which: bounded, passed on, and refused in its words."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.gateway.bounds import Bounded, bound
+from proctor.gateway.exchange import route_text
+from proctor.gateway.failures import Failure
+from proctor.gateway.inbound import read_body, sent_headers, target_of
+from proctor.gateway.passage import Passage, Way
+from proctor.gateway.upstream import Outgoing
+from proctor.gateway.wire.refusing import refused
+from proctor.gateway.wire.routes import Route
+
+if TYPE_CHECKING:
+    from aiohttp.web import BaseRequest, Response, StreamResponse
+
+# Failures whose request may come again are remembered by the digest of its body.
+_MOST_FAILED = 64
+
+
+class Desk:
+    """Of one model. `failed` is what went wrong with the last exchange that ended; None where nothing did."""
+
+    def __init__(self, way: Way) -> None:
+        self.failed: Failure | None = None
+        self._way = way
+        self._failures: dict[bytes, str] = {}
+
+    async def serve(self, request: BaseRequest, route: Route, body: bytes | None = None) -> StreamResponse:
+        """Pass a request on, and its reply back.
+
+        Args:
+            body: where it was read already.
+
+        Raises Refusal: nothing was sent, and that is on the record; or the journal's, or that of the disk.
+        """
+        bounded = await self._bounded(request, route, body)
+        encoded = not bounded.request.mutations
+        out = Outgoing(
+            target_of(request, route.path), sent_headers(request, encoded=encoded), bounded.sent, bounded.asked.stream
+        )
+        passage = Passage(self._way, route, bounded, request)
+        exchange, self.failed = await passage.pass_on(out, self._before(bounded))
+        self._remember(exchange, bounded)
+        if passage.client.response is None:
+            return self._broken(route, exchange)
+        return passage.client.response
+
+    async def _bounded(self, request: BaseRequest, route: Route, body: bytes | None) -> Bounded:
+        model, redactor = self._way.model, self._way.means.redactor
+        try:
+            if body is None:
+                body = await read_body(request)
+            self._way.touch()
+            return bound(model, redactor, route, body, request.headers.get("content-encoding"))
+        except Refusal as refusal:
+            kept = None if body is None else redactor.bytes(body)
+            await self._way.flights.refuse(refusal, route=route_text(redactor, model, route.path), body=kept)
+            raise
+
+    def _before(self, bounded: Bounded) -> str | None:
+        """The exchange that this one sends again: the last one of the same bytes, where it had no answer."""
+        return self._failures.pop(_key(bounded), None) if self._failures else None
+
+    def _remember(self, exchange: str, bounded: Bounded) -> None:
+        if self.failed is not None:
+            self._failures[_key(bounded)] = exchange
+            while len(self._failures) > _MOST_FAILED:
+                del self._failures[next(iter(self._failures))]
+
+    def _broken(self, route: Route, exchange: str) -> StreamResponse:
+        """What an agent hears where no reply began."""
+        reason = self.failed.reason if self.failed is not None else Reason.PROVIDER_FAILED
+        refusal = Refusal(reason, f"the provider of `{self._way.model.name}` gave no reply", path=exchange)
+        return refusing(route.api, refusal)
+
+
+def refusing(api: str, refusal: Refusal, status: int | None = None) -> Response:
+    """The reply that says a refusal as the providers of that format say theirs."""
+    from aiohttp.web import Response
+
+    said = refused(api, refusal)
+    return Response(status=status or said.status, headers=said.headers, body=said.body)
+
+
+def no_route(request: BaseRequest) -> Refusal:
+    """For a request that no model here can be asked by."""
+    asked = f"{request.method} {request.path}"
+    return Refusal(Reason.ROUTE_UNKNOWN, "the gateway has no such route for this model", observed=asked)
+
+
+def _key(bounded: Bounded) -> bytes:
+    return hashlib.sha256(bounded.request.recorded).digest()
