@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -77,6 +78,14 @@ class Bench:
         command = Exec(("sh", "-c", script), stdout=out, deadline_sec=60.0)
         ended = await world.exec(replace(command, **changes))
         return ended, out.read_bytes().decode("utf-8", "replace")
+
+    async def nothing_left(self) -> bool:
+        """Whether nothing of this test is left, or only what is on its way out."""
+        for _ in range(500):
+            if not self.left():
+                return True
+            await asyncio.sleep(0.01)
+        return False
 
     def left(self) -> list[str]:
         """Ids of containers and images that carry this test's scratch folder."""

@@ -14,9 +14,7 @@ from docker_bench import Bench, admitted, bench, kind
 from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.core.tokens import seal_probe
 from proctor.sandbox.base import Exec, Limits, PutItem, Tier
-from proctor.sandbox.docker.kind import DockerKind
 from proctor.sandbox.docker.world import DockerSandbox
 
 __all__ = ["admitted", "bench", "kind"]
@@ -327,7 +325,7 @@ async def test_a_frozen_world_takes_no_command_and_can_be_stopped(bench: Bench) 
     assert refused.value.reason is Reason.SANDBOX_START_FAILED
     await world.stop()
     assert (await running).signal == signal.SIGKILL
-    assert bench.left() == []
+    assert await bench.nothing_left()
 
 
 async def test_stopping_leaves_nothing_and_can_be_done_twice(bench: Bench) -> None:
@@ -338,7 +336,7 @@ async def test_stopping_leaves_nothing_and_can_be_done_twice(bench: Bench) -> No
     await world.stop()
     await world.stop()
     assert (await running)[0].signal == signal.SIGKILL
-    assert bench.left() == []
+    assert await bench.nothing_left()
     with pytest.raises(Refusal) as refused:
         await bench.run(world, "true")
     assert refused.value.reason is Reason.SANDBOX_LOST
@@ -392,4 +390,4 @@ async def test_cancelling_leaves_nothing(bench: Bench, what: str, after: float, 
         await one.stop()
     if snapshot is not None:
         bench.kind.release(snapshot, bench.admitted)
-    assert bench.left() == []
+    assert await bench.nothing_left()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from proctor.core.waiting import in_thread
 from proctor.sandbox.base import Snapshot
 from proctor.sandbox.docker import changes, volumes
 from proctor.sandbox.docker.engine import Engine, EngineError, lost
+from proctor.sandbox.docker.pruning import release
 from proctor.sandbox.namespace.changes import Survey, told
 from proctor.sandbox.namespace.launcher import tree
 
@@ -32,6 +34,7 @@ class Capturing:
         self._uppers = changes.Uppers.of(seen)
         self._apart: tuple[str, ...] = ()
         self._marked: Survey | None = None
+        self._taken: Snapshot | None = None
 
     async def mark(self, apart: Sequence[str]) -> None:
         """Remember it as it stands. Raises Refusal (SANDBOX_LOST)."""
@@ -78,7 +81,16 @@ class Capturing:
             **more,
             **changed,
         }
-        return Snapshot(KIND, None, (), facts)
+        self._taken = Snapshot(KIND, None, (), facts)
+        return self._taken
+
+    async def undo(self) -> None:
+        """Remove what was kept, if anything was: nobody took it."""
+        if self._taken is None:
+            return
+        with contextlib.suppress(EngineError):  # its labels say whose it is: `prune` tries again
+            async with Engine(self._engine.where) as engine:
+                await release(engine, self._taken)
 
     async def _survey(self) -> Survey:
         if self._uppers is not None:

@@ -31,8 +31,7 @@ esac >&2
 exec "$@" 2>&1""",
     "sh",
 )
-# the engine names no user where the container has none: its tables may be traps
-_ROOT = (None, "root", "0")
+_ROOT = ("root", "0")
 # for a command that ended or was killed: until the engine says so, and what is in pipes is read
 _ENDING_SEC = 10.0
 _QUIET_SEC = 0.05
@@ -210,10 +209,18 @@ class Running:
             self._stream.end_input()
 
 
+def _user(wanted: str | None) -> str:
+    """A user as the engine is told: root by number, or not at all, for it looks names up in tables of the container."""
+    who, _, group = (wanted or "").partition(":")
+    if who and who not in _ROOT:
+        return wanted or ""
+    return "" if not group or group in _ROOT else f"0:{group}"
+
+
 async def begin(engine: Engine, container: str, command: Exec, sinks: Sinks, home: Mapping[str, str]) -> Running:
     """Ask the engine to run it; `home` is what root's environment has beside the container's. Raises EngineError."""
-    is_root = command.user in _ROOT
-    env = {**home, **command.env} if is_root else command.env
+    user = _user(command.user)
+    env = {**home, **command.env} if user in ("", "0") or user.startswith("0:") else command.env
     asked = {
         "AttachStdin": bool(command.stdin),
         "AttachStdout": True,
@@ -221,7 +228,7 @@ async def begin(engine: Engine, container: str, command: Exec, sinks: Sinks, hom
         "Tty": False,
         "Cmd": [str(word) for word in (*(_JOINED if command.stderr is None else ()), *command.argv)],
         "Env": [f"{name}={text}" for name, text in env.items()],
-        "User": "" if is_root else command.user,
+        "User": user,
         "WorkingDir": command.cwd,
     }
     made = await engine.call("POST", f"containers/{container}/exec", body=asked)

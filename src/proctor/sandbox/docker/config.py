@@ -9,6 +9,7 @@ from typing import Any
 from proctor.core.network import Network
 from proctor.sandbox.base import Bundle, ImageFacts, LimitInForce, Limits, SandboxSpec
 from proctor.sandbox.docker.keeper import SCRIPT
+from proctor.sandbox.seccomp_profile import profile
 
 HOSTNAME = "sandbox"
 # A world without a limit on processes lets one fork bomb take the machine and every sibling with it.
@@ -29,7 +30,8 @@ CAPABILITIES = (
     "SETUID",
     "SYS_CHROOT",
 )
-_SECURITY = ("no-new-privileges",)
+# the engine's own filter lets through sockets to the machine below, io_uring and clocks
+_SECURITY = ("no-new-privileges", f"seccomp={profile()}")
 _MODES = {Network.NONE: "none", Network.GATEWAY_ONLY: "none", Network.PUBLIC: "bridge"}
 NETWORKS = frozenset(_MODES)
 

@@ -33,6 +33,7 @@ class DockerKind:
     def __init__(self) -> None:
         self._found: Found | None = None
         self._turns: dict[str, asyncio.Lock] = {}
+        self._leaving: set[asyncio.Task[None]] = set()
 
     def probe(self, probe: Probe) -> Availability:
         """What the engine gives, as it says itself."""
@@ -146,7 +147,12 @@ class DockerKind:
                 required=sorted(network.value for network in found.networks),
             )
         asked.spec.scratch.mkdir(parents=True, exist_ok=True)
-        return await start(asked, found)
+        return await start(asked, found, self._leave)
+
+    def _leave(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
 
     @contextlib.asynccontextmanager
     async def _engine(self) -> AsyncIterator[Engine]:

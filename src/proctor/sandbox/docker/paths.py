@@ -58,11 +58,16 @@ def parents(path: str) -> list[str]:
 async def look(engine: Engine, container: str, path: str) -> Seen | None:
     """What stands at a path, itself and not what it links to; None for nothing. Raises EngineError."""
     try:
-        headers = await engine.head(f"containers/{container}/archive", {"path": path})
+        return await stand(engine, container, path)
     except EngineError as fault:
         if fault.status is None:
             raise
-        return None  # something on the way is no folder
+        return None  # something on the way is no folder, or a link without end
+
+
+async def stand(engine: Engine, container: str, path: str) -> Seen | None:
+    """The same, where a way that cannot be gone is an error. Raises EngineError."""
+    headers = await engine.head(f"containers/{container}/archive", {"path": path})
     return None if headers is None else _seen(headers)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from pathlib import Path
@@ -47,7 +48,9 @@ class Sinks:
     def clear(self) -> None:
         """Forget what was kept: it is no output of a command."""
         for fd in self._sizes:
-            os.ftruncate(fd, 0)
+            with contextlib.suppress(OSError):  # no file, but a device
+                os.lseek(fd, 0, os.SEEK_SET)
+                os.ftruncate(fd, 0)
             self._sizes[fd] = 0
         self.dropped = 0
 

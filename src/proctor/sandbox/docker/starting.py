@@ -21,7 +21,7 @@ from proctor.sandbox.docker.engine import Engine, EngineError
 from proctor.sandbox.docker.keeper import Keeper, attached
 from proctor.sandbox.docker.probe import KIND, Found
 from proctor.sandbox.docker.tables import disarm
-from proctor.sandbox.docker.world import Built, DockerSandbox
+from proctor.sandbox.docker.world import Built, DockerSandbox, Leave
 
 _START_SEC = 120.0
 _UNNAMEABLE = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -39,8 +39,8 @@ class Start:
     is_fork: bool = False
 
 
-async def start(asked: Start, found: Found) -> DockerSandbox:
-    """Start it; returns when it can exec.
+async def start(asked: Start, found: Found, leave: Leave) -> DockerSandbox:
+    """Start it; returns when it can exec. The world hands `leave` what it need not wait for.
 
     Raises:
         Refusal: IMAGE_MISSING, LIMIT_UNENFORCEABLE, BUNDLE_UNUSABLE, CAPTURE_FAILED for its volumes,
@@ -50,7 +50,7 @@ async def start(asked: Start, found: Found) -> DockerSandbox:
         raise Refusal(Reason.BUNDLE_UNUSABLE, "the engine is not on this machine, and sees no folder of it")
     engine = Engine(found.where)
     try:
-        return await _Starting(asked, found, engine).run()
+        return await _Starting(asked, found, engine, leave).run()
     except EngineError as fault:
         await engine.close()
         raise _failed(fault.text, fault.status) from fault
@@ -60,8 +60,8 @@ async def start(asked: Start, found: Found) -> DockerSandbox:
 
 
 class _Starting:
-    def __init__(self, asked: Start, found: Found, engine: Engine) -> None:
-        self._asked, self._found, self._engine = asked, found, engine
+    def __init__(self, asked: Start, found: Found, engine: Engine, leave: Leave) -> None:
+        self._asked, self._found, self._engine, self._leave = asked, found, engine, leave
 
     async def run(self) -> DockerSandbox:
         asked = self._asked
@@ -77,7 +77,16 @@ class _Starting:
             volumes=tuple(asked.saved),
             storage=self._found.storage_why_not is None,
         )
-        name = f"proctor-{_UNNAMEABLE.sub('-', asked.spec.name)[:40]}-{secrets.token_hex(6)}"
+        try:
+            return await self._made(wanted, deep=False)
+        except EngineError:
+            if not asked.is_fork:
+                raise
+            # what an agent left in the tables of users may keep the engine from starting anything
+            return await self._made(wanted, deep=True)
+
+    async def _made(self, wanted: Wanted, *, deep: bool) -> DockerSandbox:
+        name = f"proctor-{_UNNAMEABLE.sub('-', self._asked.spec.name)[:40]}-{secrets.token_hex(6)}"
         keeper: Keeper | None = None
         try:
             # to its end, even if cancelled: what the engine makes unheard nobody would remove
@@ -86,7 +95,7 @@ class _Starting:
                     "POST", "containers/create", params={"name": name}, body=wanted.request(), deadline_sec=_START_SEC
                 )
             )
-            replaced = await disarm(self._engine, made["Id"]) if asked.is_fork else []
+            replaced = await disarm(self._engine, made["Id"], deep=deep) if self._asked.is_fork else []
             keeper = await attached(self._engine, made["Id"])
             await self._engine.call("POST", f"containers/{made['Id']}/start", deadline_sec=_START_SEC)
             if await keeper.end() is None:
@@ -129,9 +138,10 @@ class _Starting:
             scratch=asked.spec.scratch.resolve(),
             in_force=in_force,
             seen=seen,
+            replaced=tuple(replaced),
             facts=_facts(wanted, seen, self._found),
         )
-        return DockerSandbox(built, self._engine, keeper, replaced)
+        return DockerSandbox(built, self._engine, keeper, self._leave)
 
     async def _undo(self, container: str, keeper: Keeper | None) -> None:
         if keeper is not None:

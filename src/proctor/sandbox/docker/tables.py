@@ -8,23 +8,25 @@ from collections.abc import Sequence
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.sandbox.docker.engine import Engine
-from proctor.sandbox.docker.paths import KERNEL, look, within
+from proctor.sandbox.docker.engine import Engine, EngineError
+from proctor.sandbox.docker.paths import KERNEL, look, stand, within
 from proctor.sandbox.docker.tarstream import END, Kind, Malformed, TarReader, header, padding
 
-_CAP = 1 << 20
-_MOST_READ = 16 << 20
+_MOST_READ = 4 << 20
+# a line of 64 KiB is more than the engine's reader takes
+_MOST_LINE = 60_000
 _PLAIN = {"/etc/passwd": b"root:x:0:0:root:/root:/bin/sh\n", "/etc/group": b"root:x:0:\n"}
 
 
-async def disarm(engine: Engine, container: str) -> list[str]:
-    """Put a plain table in the place of one that would hold up whoever reads it; which they were.
+async def disarm(engine: Engine, container: str, *, deep: bool = False) -> list[str]:
+    """Put a plain table in the place of one that would hold up or fail who reads it; which they were.
 
     The engine reads both for each command, in the container and without a deadline: a pipe there ends every command.
+    With `deep` what is in them is looked at too.
 
     Raises EngineError.
     """
-    seen = await asyncio.gather(*(_is_trap(engine, container, path) for path in _PLAIN))
+    seen = await asyncio.gather(*(_is_trap(engine, container, path, deep) for path in _PLAIN))
     traps = [path for path, trap in zip(_PLAIN, seen, strict=True) if trap]
     if not traps:
         return []
@@ -39,17 +41,37 @@ async def disarm(engine: Engine, container: str) -> list[str]:
         return traps
 
 
-async def _is_trap(engine: Engine, container: str, path: str) -> bool:
-    seen = await look(engine, container, path)
-    if seen is not None and seen.kind is Kind.LINK:
-        if any(within(seen.to, folder) for folder in KERNEL):
-            return True
-        seen = await look(engine, container, seen.to)
+async def _is_trap(engine: Engine, container: str, path: str, deep: bool) -> bool:
+    try:
+        seen = await stand(engine, container, path)
         if seen is not None and seen.kind is Kind.LINK:
-            return True
-    if seen is None or seen.kind is Kind.FOLDER:
+            if not seen.to or any(within(seen.to, folder) for folder in KERNEL):
+                return True
+            path = seen.to
+            seen = await stand(engine, container, path)
+    except EngineError as fault:
+        if fault.status is None:
+            raise
+        return True  # links without end
+    if seen is None:
         return False
-    return seen.kind is not Kind.FILE or seen.size > _MOST_READ
+    if seen.kind is not Kind.FILE or seen.size > _MOST_READ:
+        return True
+    return deep and any(len(line) > _MOST_LINE for line in (await _content(engine, container, path)).split(b"\n"))
+
+
+async def _content(engine: Engine, container: str, path: str) -> bytes:
+    """What is in a file, up to a bound; nothing of what is none. Raises EngineError."""
+    async with engine.answer("GET", f"containers/{container}/archive", params={"path": path}) as response:
+        archive = TarReader(response.content)
+        text = b""
+        try:
+            entry = await archive.next()
+            while entry is not None and len(text) <= _MOST_READ and (data := await archive.read()):
+                text += data
+        except Malformed:
+            return b""
+        return text
 
 
 def _plain_table(path: str, content: bytes) -> bytes:
@@ -108,20 +130,9 @@ class Tables:
         if seen is not None and seen.kind is Kind.LINK:
             path = seen.to
             seen = await look(self._engine, self._container, path)
-        if seen is None or seen.kind is not Kind.FILE or seen.size > _CAP:
+        if seen is None or seen.kind is not Kind.FILE or seen.size > _MOST_READ:
             return b""
-        async with self._engine.answer(
-            "GET", f"containers/{self._container}/archive", params={"path": path}
-        ) as response:
-            archive = TarReader(response.content)
-            text = b""
-            try:
-                entry = await archive.next()
-                while entry is not None and len(text) <= _CAP and (data := await archive.read()):
-                    text += data
-            except Malformed:
-                return b""
-            return text
+        return await _content(self._engine, self._container, path)
 
 
 def _is_id(text: str) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,9 @@ from proctor.sandbox.docker.tables import disarm
 ENGINE_FILES = ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf")
 _REMOVE_SEC = 20.0
 
+# takes work that is done to its end without anybody waiting for it
+Leave = Callable[[Coroutine[Any, Any, None]], None]
+
 
 @dataclass(frozen=True)
 class Built:
@@ -42,7 +45,8 @@ class Built:
     scratch: Path
     in_force: tuple[LimitInForce, ...]
     seen: Mapping[str, Any]
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    replaced: tuple[str, ...]
+    facts: Mapping[str, Any]
 
     @property
     def home(self) -> Mapping[str, str]:
@@ -59,7 +63,7 @@ class Built:
 class DockerSandbox:
     """A container. Commands run one at a time, for at a command's end everything inside is ended."""
 
-    def __init__(self, built: Built, engine: Engine, keeper: Keeper, tables_replaced: Sequence[str] = ()) -> None:
+    def __init__(self, built: Built, engine: Engine, keeper: Keeper, leave: Leave) -> None:
         self._built = built
         self._engine = engine
         self._keeper = keeper
@@ -70,13 +74,18 @@ class DockerSandbox:
         self._ended = False
         self._removed = False
         self._gateway: str | None = None
-        self._replaced = list(tables_replaced)
+        self._replaced: list[str] = []
+        self._leave = leave
         self._capturing = Capturing(engine, built.container, built.seen)
 
     @property
     def facts(self) -> Mapping[str, Any]:
         """For the record; `gateway` is where a listening socket of ours was opened last, or None."""
-        return {**self._built.facts, "gateway": self._gateway, "tables_replaced": list(self._replaced)}
+        return {
+            **self._built.facts,
+            "gateway": self._gateway,
+            "tables_replaced": [*self._built.replaced, *self._replaced],
+        }
 
     @property
     def limits_enforced(self) -> tuple[LimitInForce, ...]:
@@ -100,7 +109,10 @@ class DockerSandbox:
             try:
                 if why is not None:
                     return commands.never(why)
-                return await self._run(command, sinks)
+                ended = await self._run(command, sinks)
+                if ended.start_error is not None and await self._disarm(deep=True):
+                    ended = await self._run(command, sinks)
+                return ended
             finally:
                 sinks.close()
 
@@ -108,7 +120,7 @@ class DockerSandbox:
         since = time.time()
         running: commands.Running | None = None
         try:
-            self._replaced += await disarm(self._engine, self._built.container)
+            await self._disarm()
             await self._keeper.watch(min(command.deadline_sec, commands.LONGEST_SEC))
             # to its end, even if cancelled: what the engine starts unheard nobody would end
             beginning = asyncio.ensure_future(
@@ -138,6 +150,12 @@ class DockerSandbox:
         finally:
             if running is not None:
                 await finish(running.close())
+
+    async def _disarm(self, *, deep: bool = False) -> bool:
+        """Whether tables inside were traps, and are none any more. Raises EngineError."""
+        found = await disarm(self._engine, self._built.container, deep=deep)
+        self._replaced += found
+        return bool(found)
 
     async def put(self, items: Sequence[PutItem]) -> None:
         """Bring files in, all in one go.
@@ -225,10 +243,11 @@ class DockerSandbox:
             return await finish(self._capture())
         except BaseException:
             await self.stop()
+            await finish(self._capturing.undo())
             raise
 
     async def stop(self) -> None:
-        """End the world and remove what it made."""
+        """End the world and remove what it made. A captured one is on its way out already, and not waited for."""
         self._ended = True
         await finish(self._remove())
 
@@ -238,10 +257,8 @@ class DockerSandbox:
         snapshot = await self._capturing.take(
             built.labels, built.volumes, built.scratch, {"tier": built.facts["tier"], "base": built.image}
         )
-        # the engine removes it by itself once its keeper has nothing to listen to: nobody waits for that
-        self._ended = self._removed = True
-        await self._keeper.close()
-        await self._engine.close()
+        self._ended = True
+        self._leave(self._remove())
         return snapshot
 
     async def _end(self) -> int:
