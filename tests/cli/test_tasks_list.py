@@ -12,7 +12,7 @@ def folder(tmp_path: Path) -> Path:
     for name, file, text in (
         ("good", "task.toml", '[task]\nname = "mine/good\\u001b"\n'),
         ("good", "instruction.md", "Do it.\n"),
-        ("later", "task.md", "---\n"),
+        ("later", "task.yaml", "instruction: x\n"),
         ("broken", "task.toml", "[task\n"),
     ):
         (tmp_path / name).mkdir(exist_ok=True)
@@ -28,7 +28,7 @@ def test_a_line_for_each_thing_found(proctor, folder: Path) -> None:
     listed = {row.split("/")[-1]: row for row in rows}
     assert listed.keys() == {"good", "later", "broken"}
     assert listed["good"].startswith("mine/good ") and "harbor" in listed["good"]
-    assert "BenchFlow task.md, for a later version" in listed["later"]
+    assert "Terminal-Bench task.yaml, for a later version" in listed["later"]
     assert said.status == 3 and said.err.count("refused: ") == 1 and "refused: task_unreadable" in said.err
 
 

@@ -21,6 +21,7 @@ from proctor.core.reasons import Reason
 from proctor.core.redact import Redactor
 from proctor.core.refusal import Refusal
 from proctor.core.strictjson import loads
+from proctor.core.tokens import Admitted
 from proctor.core.waiting import finish, in_thread
 from proctor.evidence.kinds import Kind
 from proctor.evidence.runfolder import RunFolder
@@ -92,7 +93,7 @@ def clear_scratch(job: Job, tools: Tools) -> None:
         _remove_empty(scratch(job, tools))
 
 
-def clear_dead(run: RunFolder) -> None:
+def clear_dead(run: RunFolder, admitted: Admitted) -> None:
     """Remove what attempts of dead processes left in the scratch folder, but for worlds that were kept.
 
     A folder without a marker held no world yet; one with a marker could not be removed now, and is left to `prune`.

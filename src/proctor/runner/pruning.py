@@ -28,5 +28,5 @@ def prune_run(run: RunFolder) -> list[str]:
         )
     token = token_for(run)
     removed = kind_of(read_design(run.design_path)).prune(run.scratch, token)
-    clear_dead(run)
+    clear_dead(run, token)
     return removed

@@ -129,7 +129,7 @@ class Session:
         """Remove what a dead process left, copy the inputs, and make what attempts act with."""
         admission, ready, clock = self._admission, self._admission.ready, SystemClock()
         await in_thread(admission.kind.prune, admission.run.scratch, admission.token)
-        await in_thread(clear_dead, admission.run)
+        await in_thread(clear_dead, admission.run, admission.token)
         copies = await in_thread(stage, ready, admission.token)
         gateway = Gateway(admission.token, ready.keys, clock)
         resources.push_async_callback(gateway.close)
