@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +24,7 @@ pytestmark = pytest.mark.real
 
 DOCKER = ("--sandbox", "docker")
 BASE = "debian:bookworm-slim"
+WRITES_ONE = "echo 1 > /logs/verifier/reward.txt\n"
 # passes iff the solution wrote what the tests expect
 TESTS = """\
     set -e
@@ -79,7 +82,7 @@ def test_users_and_the_working_directory_are_the_image_s_unless_the_task_says(
     proctor: Proctor, tmp_path: Path, toml: str, agent: str, verifier: str
 ) -> None:
     tests = TESTS.format(answer=f"{agent} /srv/app") + f'test "$(id -un) $(pwd)" = "{verifier} /srv/app"\n'
-    late = tests.replace("echo 1 > /logs/verifier/reward.txt\n", "", 1) + "echo 1 > /logs/verifier/reward.txt\n"
+    late = tests.replace(WRITES_ONE, "", 1) + WRITES_ONE
     files = {"environment/Dockerfile": USERS, "task.toml": toml, "tests/test.sh": late}
     passes(proctor, write(tmp_path / "one", files, solve='echo "$(id -un) $(pwd)" > answer'))
 
@@ -167,14 +170,32 @@ def test_a_separate_verifier_s_build_brings_the_tests_or_is_brought_them(
         assert len({body["facts"]["image"] for body in bodies(run, Kind.SANDBOX_STARTED)}) == 2
 
 
+def test_an_image_that_is_named_for_the_verifier_has_its_tests_in_it(proctor: Proctor, tmp_path: Path) -> None:
+    context, image = tmp_path / "context", "proctor-test/judge:1"
+    context.mkdir()
+    (context / "Dockerfile").write_text(f"FROM {BASE}\nCOPY test.sh /tests/\nWORKDIR /of-the-verifier\n")
+    wanted = 'test "$(cat /w/answer) $(pwd)" = "right /of-the-verifier"'
+    (context / "test.sh").write_text(f"echo 0 > /logs/verifier/reward.txt\n{wanted} || exit 1\n{WRITES_ONE}")
+    made = subprocess.run(["docker", "build", "-q", "-t", image, context], capture_output=True, timeout=120)
+    assert made.returncode == 0, made.stderr
+    files = {
+        "task.toml": f"artifacts = ['/w/answer']\n[verifier.environment]\ndocker_image = '{image}'\n",
+        "environment/Dockerfile": f"FROM {BASE}\nWORKDIR /w\n",
+    }
+    task = write(tmp_path / "one", files)
+    shutil.rmtree(task / "tests")
+    passes(proctor, task)
+
+
 def test_a_build_that_fails_says_what_it_printed_last(proctor: Proctor, tmp_path: Path) -> None:
     files = {"environment/Dockerfile": f"FROM {BASE}\nRUN echo the-reason && exit 7\n"}
     status, (record,) = checked(proctor, [write(tmp_path / "one", files)], *DOCKER)
     assert status == 3
-    said = json.dumps(record)
-    assert "image_build_failed" in said
-    (entry,) = [body for body in bodies(Path(record["runs"][0]), Kind.ATTEMPT_ENDED) if body["exception"] is not None]
-    assert entry["exception"] == "image_build_failed" and "the-reason" in entry["message"]
+    for run in map(Path, record["runs"]):
+        ended = bodies(run, Kind.ATTEMPT_ENDED)
+        assert {body["exception"] for body in ended} == {"image_build_failed"}
+        assert all("the-reason" in body["message"] for body in ended)
+        assert bodies(run, Kind.SANDBOX_STARTED) == []
 
 
 @pytest.mark.parametrize(
