@@ -17,7 +17,7 @@ from proctor.core.waiting import finish
 from proctor.sandbox.base import SandboxSpec, Tier
 from proctor.sandbox.docker import images, volumes
 from proctor.sandbox.docker.config import CAPABILITIES, Wanted, limits_in_force, unenforced
-from proctor.sandbox.docker.engine import Engine, EngineError
+from proctor.sandbox.docker.engine import Engine, EngineError, unavailable
 from proctor.sandbox.docker.keeper import Keeper, attached
 from proctor.sandbox.docker.probe import KIND, Found
 from proctor.sandbox.docker.tables import disarm
@@ -53,7 +53,8 @@ async def start(asked: Start, found: Found, leave: Leave) -> DockerSandbox:
         return await _Starting(asked, found, engine, leave).run()
     except EngineError as fault:
         await engine.close()
-        raise _failed(fault.text, fault.status) from fault
+        # no answer is no fault of this world's, and every other one would meet the same
+        raise (unavailable(fault) if fault.status is None else _failed(fault.text, fault.status)) from fault
     except BaseException:
         await engine.close()
         raise
