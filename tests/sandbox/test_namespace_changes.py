@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from proctor.sandbox import changes as shared
+from proctor.sandbox.changes import Survey, told
 from proctor.sandbox.namespace import changes
 
 
@@ -18,7 +20,7 @@ class Uppers:
         (folder / "base/root/etc").mkdir(parents=True)
         self.lowers = changes.Lowers((), folder / "base", None)
 
-    def look(self, *apart: str) -> changes.Survey:
+    def look(self, *apart: str) -> Survey:
         return changes.survey(self.path, self.lowers, apart)
 
 
@@ -31,7 +33,7 @@ def test_files_count_below_the_system_folder_that_they_are_in(uppers: Uppers) ->
     before = uppers.look()
     for name in ("usr/bash", "root/etc/passwd", "root/data", "root/tmp", "root/usrlocal"):
         (uppers.path / name).write_text("x")
-    said = changes.told(before, uppers.look)
+    said = told(before, uppers.look)
     assert said == {
         "changed": {"/": 2, "/etc": 1, "/usr": 1},
         "changed_at_least": False,
@@ -48,7 +50,7 @@ def test_a_folder_counts_where_nothing_in_it_does(uppers: Uppers) -> None:
     (uppers.path / "usr/with/file").write_text("x")
     (uppers.path / "usr/old/deep/file").unlink()
     (uppers.path / "usr/old").chmod(0o700)
-    said = changes.told(before, uppers.look)
+    said = told(before, uppers.look)
     assert said["changed_paths"] == ["/usr/new/deep", "/usr/old/deep/file", "/usr/with/file"]
     assert said["changed"] == {"/usr": 3}
 
@@ -62,21 +64,21 @@ def test_what_is_apart_does_not_count(uppers: Uppers, apart: tuple[str, ...], le
     (uppers.path / "root/app").mkdir()
     for name in ("root/app/x", "root/y", "usr/z"):
         (uppers.path / name).write_text("x")
-    assert changes.told(before, lambda: uppers.look(*apart))["changed"] == left
+    assert told(before, lambda: uppers.look(*apart))["changed"] == left
 
 
 def test_much_is_told_as_a_lower_bound(uppers: Uppers, monkeypatch: pytest.MonkeyPatch) -> None:
     before = uppers.look()
     for number in range(20):
         (uppers.path / f"usr/{number}").write_text("x")
-    monkeypatch.setattr(changes, "_MOST_COUNTED", 15)
-    said = changes.told(before, uppers.look)
+    monkeypatch.setattr(shared, "_MOST_COUNTED", 15)
+    said = told(before, uppers.look)
     assert (said["changed"], said["changed_at_least"], len(said["changed_paths"])) == ({"/usr": 15}, True, 5)
-    monkeypatch.setattr(changes, "_MOST_KNOWN", 10)
-    said = changes.told(before, uppers.look)
+    monkeypatch.setattr(shared, "MOST_KNOWN", 10)
+    said = told(before, uppers.look)
     assert said["changed_at_least"] and 0 < said["changed"]["/usr"] <= 10
     many = uppers.look()
-    assert changes.told(many, uppers.look)["changed"] is None
+    assert told(many, uppers.look)["changed"] is None
 
 
 def test_names_are_fit_for_a_record(uppers: Uppers) -> None:
@@ -85,6 +87,6 @@ def test_names_are_fit_for_a_record(uppers: Uppers) -> None:
     deep.mkdir(parents=True)
     (deep / "f").write_text("x")
     Path(os.fsdecode(bytes(uppers.path / "usr") + b"/\xff\n")).write_text("x")
-    said = changes.told(before, uppers.look)
+    said = told(before, uppers.look)
     assert "/usr/\\udcff\n" in said["changed_paths"]
     assert all(len(path.encode()) <= 300 for path in said["changed_paths"])

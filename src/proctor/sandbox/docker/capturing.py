@@ -13,10 +13,10 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.waiting import in_thread
 from proctor.sandbox.base import Snapshot
+from proctor.sandbox.changes import Survey, told
 from proctor.sandbox.docker import changes, volumes
 from proctor.sandbox.docker.engine import Engine, EngineError, lost
 from proctor.sandbox.docker.pruning import release
-from proctor.sandbox.namespace.changes import Survey, told
 from proctor.sandbox.namespace.launcher import tree
 
 KIND = "docker"

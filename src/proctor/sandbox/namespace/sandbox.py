@@ -18,6 +18,7 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.waiting import finish
 from proctor.sandbox.base import Ended, Exec, Fetched, LimitInForce, PutItem, SandboxSpec, Snapshot, Tier
+from proctor.sandbox.changes import Survey, told
 from proctor.sandbox.namespace import answers, cgroups, changes, layers
 from proctor.sandbox.namespace.channel import Channel
 from proctor.sandbox.namespace.job import job
@@ -71,7 +72,7 @@ class NamespaceSandbox:
         self._captured = False
         self._gateway: str | None = None
         self._apart: tuple[str, ...] = ()
-        self._marked: changes.Survey | None = None
+        self._marked: Survey | None = None
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -268,7 +269,7 @@ class NamespaceSandbox:
         self._ended = True
         await self._close()
         built, home = self._built, self._built.home
-        changed = await asyncio.to_thread(lambda: changes.told(self._marked, self._survey))
+        changed = await asyncio.to_thread(lambda: told(self._marked, self._survey))
         kept = (home.upper,) if built.files is layers.Files.COPIED else (*built.captured, home.upper)
         await asyncio.to_thread(tree.remove, home.work)
         if len(kept) >= layers.MOST_LAYERS:
@@ -287,7 +288,7 @@ class NamespaceSandbox:
         }
         return Snapshot(built.kind, built.spec.root, kept, facts)
 
-    def _survey(self) -> changes.Survey:
+    def _survey(self) -> Survey:
         built = self._built
         lowers = changes.Lowers(built.captured, built.base, built.spec.root)
         return changes.survey(built.home.upper, lowers, self._apart)
