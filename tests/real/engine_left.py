@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -127,7 +128,7 @@ class Others:
         return made
 
     def image(self, labels: Mapping[str, str], tag: str | None = None) -> str:
-        lines = [f"FROM {BASE}", f"ENV WHOSE={self.word}-{len(self.images)}"]
+        lines = [f"FROM {BASE}", f"ENV WHOSE={secrets.token_hex(8)}"]
         lines += [f"LABEL {json.dumps(name)}={json.dumps(text)}" for name, text in labels.items()]
         made = docker("build", "-q", *(["-t", tag] if tag else []), "-", stdin="\n".join(lines).encode())
         self.images.append(made)
