@@ -29,6 +29,21 @@ def test_a_main_service_is_read() -> None:
     assert read.env == {"A": "1", "B": "${B:-x}", "C": "${D}", "E": "${F:-}"}
 
 
+def test_lines_that_say_what_is_done_anyway_say_nothing() -> None:
+    read = read_compose(
+        main(
+            "build: {context: '${CONTEXT_DIR}'}\nimage: ${MAIN_IMAGE_NAME}\ncommand: [sh, -c, sleep infinity]\n"
+            "environment: ['TEST_DIR=${TEST_DIR}', 'OUT=${ENV_ARTIFACTS_PATH}']\n"
+            "volumes: ['${HOST_VERIFIER_LOGS_PATH}:${ENV_VERIFIER_LOGS_PATH}',"
+            " '${HOST_ARTIFACTS_PATH}:${ENV_ARTIFACTS_PATH}']\n"
+            "deploy: {resources: {limits: {cpus: '${CPUS}', memory: '${MEMORY}'}}}"
+        ),
+        "c",
+    )
+    assert (read.image, read.builds, read.beyond) == (None, True, ())
+    assert read.env == {"TEST_DIR": "/tests", "OUT": "/logs/artifacts"}
+
+
 def test_the_list_form_of_environment() -> None:
     assert read_compose(main("environment: [A=1, B=x=y]"), "c").env == {"A": "1", "B": "x=y"}
 
@@ -41,6 +56,13 @@ def test_the_list_form_of_environment() -> None:
         ("networks: {n: {}}\n" + main("image: a"), "networks"),
         (main("ports: ['80:80']"), "services.main.ports"),
         (main("volumes: ['/:/host']"), "services.main.volumes"),
+        (main("volumes: ['${HOST_AGENT_LOGS_PATH}:${ENV_VERIFIER_LOGS_PATH}']"), "services.main.volumes"),
+        (main("volumes: ['${HOST_AGENT_LOGS_PATH}:${ENV_AGENT_LOGS_PATH}', '/:/h']"), "services.main.volumes"),
+        (main("volumes: [{type: bind}]"), "services.main.volumes"),
+        (main("deploy: {resources: {limits: {cpus: '2'}}}"), "services.main.deploy"),
+        (main("deploy: {resources: {limits: {cpus: '${CPUS}'}, reservations: {}}}"), "services.main.deploy"),
+        (main("deploy: {replicas: 2}"), "services.main.deploy"),
+        (main("build: {context: '${OTHER}'}"), "services.main.build"),
         (main("privileged: true"), "services.main.privileged"),
         (main("command: python server.py"), "services.main.command"),
         (main("build: ../other"), "services.main.build"),

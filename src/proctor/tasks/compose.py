@@ -16,6 +16,18 @@ NAMES = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.y
 
 _WITHOUT_EFFECT = frozenset({"tty", "stdin_open", "init", "container_name", "labels", "pull_policy"})
 _IDLE = re.compile(r"(?:(?:/bin/)?(?:ba)?sh -c )?(?:sleep infinity|tail -f /dev/null)")
+# What Harbor's own runner sets for compose files that repeat what it does anyway: keep alive, mount the log folders,
+# tag the build, hold the task's limits. Such lines say nothing of the task.
+_OF_THE_RUNNER = {
+    "TEST_DIR": "/tests",
+    "ENV_VERIFIER_LOGS_PATH": "/logs/verifier",
+    "ENV_AGENT_LOGS_PATH": "/logs/agent",
+    "ENV_ARTIFACTS_PATH": "/logs/artifacts",
+}
+_LOG_MOUNT = re.compile(r"\$\{HOST_(VERIFIER_LOGS|AGENT_LOGS|ARTIFACTS)_PATH\}:\$\{ENV_\1_PATH\}")
+_ITS_LIMITS = {"cpus": "${CPUS}", "memory": "${MEMORY}"}
+_ITS_IMAGES = ("${MAIN_IMAGE_NAME}", "${PREBUILT_IMAGE_NAME}")
+_HERE = (".", "./", "${CONTEXT_DIR}")
 _TEMPLATE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^${}]*))?\}")
 
 
@@ -61,7 +73,7 @@ def _main(main: dict[Any, Any], path: str, beyond: list[str]) -> Compose:
         elif key == "environment":
             env, faults = _environment(value)
             beyond.extend(faults)
-        elif not (key in _WITHOUT_EFFECT or _private(key) or (key == "command" and _idle(value))):
+        elif not (key in _WITHOUT_EFFECT or _private(key) or _as_the_runner_does(key, value)):
             beyond.append(f"services.main.{key}")
     workdir = said.get("working_dir")
     if workdir is not None and not workdir.startswith("/"):
@@ -81,6 +93,22 @@ def _private(key: object) -> bool:
     return isinstance(key, str) and key.startswith("x-")
 
 
+def _as_the_runner_does(key: object, value: object) -> bool:
+    """Whether a line says what is done anyway."""
+    if key == "command":
+        return _idle(value)
+    if key == "image":
+        return value in _ITS_IMAGES
+    if key == "volumes":
+        return isinstance(value, list) and all(isinstance(each, str) and _LOG_MOUNT.fullmatch(each) for each in value)
+    if key == "deploy":
+        limits = value
+        for name in ("resources", "limits"):
+            limits = limits[name] if isinstance(limits, dict) and set(limits) == {name} else None
+        return isinstance(limits, dict) and limits.items() <= _ITS_LIMITS.items()
+    return False
+
+
 def _literal(value: object) -> bool:
     return (isinstance(value, str) and "$" not in value and bool(value)) or type(value) is int
 
@@ -88,10 +116,8 @@ def _literal(value: object) -> bool:
 def _same_folder(value: object) -> bool:
     if isinstance(value, dict):
         known = {"context", "dockerfile"}.issuperset(value)
-        return (
-            known and value.get("context", ".") in (".", "./") and value.get("dockerfile", "Dockerfile") == "Dockerfile"
-        )
-    return value in (".", "./")
+        return known and value.get("context", ".") in _HERE and value.get("dockerfile", "Dockerfile") == "Dockerfile"
+    return value in _HERE
 
 
 def _idle(value: object) -> bool:
@@ -110,7 +136,9 @@ def _environment(value: object) -> tuple[dict[str, str], list[str]]:
             continue
         plain = str(text)
         template = _TEMPLATE.fullmatch(plain)
-        if template is not None:
+        if template is not None and template[1] in _OF_THE_RUNNER:
+            env[name] = _OF_THE_RUNNER[template[1]]
+        elif template is not None:
             env[name] = f"${{{template[1]}:-{template[2] or ''}}}"  # compose takes an unset one as empty
         elif "$" in plain.replace("$$", ""):
             faults.append(where)
