@@ -8,7 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -65,8 +65,13 @@ def python_for(uid: int) -> str:
     pytest.skip("no Python of this version that another user can run, or the sources cannot be read by another user")
 
 
-def run_again(names: Sequence[str], uid: int, *options: str, container: bool = False) -> str:
-    """The test files of those names pass, run by that user; with `container`, as in one. What they said."""
+def run_again(
+    names: Sequence[str], uid: int, *options: str, container: bool = False, env: Mapping[str, str] | None = None
+) -> str:
+    """The test files of those names pass, run by that user; with `container`, as in one. What they said.
+
+    `env` are further variables of theirs.
+    """
     python = python_for(uid)
     files = [str(HERE / f"test_{name}.py") for name in names]
     command = [python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *files, *options]
@@ -86,6 +91,7 @@ def run_again(names: Sequence[str], uid: int, *options: str, container: bool = F
                 "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
                 "PYTHONPATH": os.pathsep.join(map(str, _SOURCES)),
                 "PYTHONDONTWRITEBYTECODE": "1",
+                **(env or {}),
             },
             capture_output=True,
             text=True,

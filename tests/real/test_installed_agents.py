@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
-from docker_bench import BUSYBOX
-from docker_bench import Bench as DockerBench
-from docker_bench import kind as docker_kind
-from namespace_bench import Bench as NamespaceBench
-from namespace_bench import admitted, make_root
-from namespace_bench import kind as namespace_kind
+from each_kind import PYTHON_IMAGE, SMALL_IMAGE, AnyBench, any_bench
 
 from proctor.agents.base import McpServer, SkillPack, Turn, Version
 from proctor.agents.installed.claude_code import ClaudeCode
@@ -27,34 +21,12 @@ from proctor.core.models import Door
 from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.core.tokens import Admitted
 from proctor.sandbox.base import PutItem
 from scripted_models import Run, Say, ScriptedModels, Use, serving
 
-__all__ = ["admitted", "docker_kind", "namespace_kind"]
+__all__ = ["any_bench"]
 pytestmark = pytest.mark.real
 
-Bench = NamespaceBench | DockerBench
-
-
-@pytest.fixture(params=["namespace", "docker"])
-async def bench(request: pytest.FixtureRequest, admitted: Admitted, tmp_path: Path) -> AsyncIterator[Bench]:
-    """Worlds of each kind, which end with their test."""
-    kind = request.getfixturevalue(f"{request.param}_kind")
-    made: Bench = (NamespaceBench if request.param == "namespace" else DockerBench)(kind, admitted, tmp_path)
-    yield made
-    for world in made.worlds:
-        await world.stop()
-
-
-def bare(bench: Bench) -> dict[str, Any]:
-    """What starts a world that has a shell and hardly anything else."""
-    if isinstance(bench, DockerBench):
-        return {"image": BUSYBOX}
-    return {"root": make_root(bench.folder / "root")}
-
-
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 MODEL, TOKEN = "model-1", "token-of-this-attempt"
 WRITE = Run("printf right > answer; cat answer")
 
@@ -102,18 +74,18 @@ def logs(turn: Turn) -> str:
 
 @asynccontextmanager
 async def at_work(
-    bench: Bench,
+    any_bench: AnyBench,
     agent: InstalledAgent,
     client: Client,
     models: ScriptedModels,
     *,
-    world: Mapping[str, Any] = NOTHING,
+    image: str = PYTHON_IMAGE,
     **said: Any,
 ) -> AsyncIterator[Turn]:
     """A turn in a world that reaches its model and nothing else."""
-    started = await bench.start(network=Network.GATEWAY_ONLY, bundles=(agent.bundle(),), **world)
+    started = await any_bench.start(network=Network.GATEWAY_ONLY, bundles=(agent.bundle(),), image=image)
     await started.put([PutItem("/app", mode=0o777), PutItem("/logs/agent", mode=0o777)])
-    output = bench.folder / "agent"
+    output = any_bench.folder / "agent"
     output.mkdir()
     async with serving(models, await started.listen()):
         door = Door(models.base_url, TOKEN, client.model, client.api, "high", 4_000, lambda: models.last_ns)
@@ -123,14 +95,14 @@ async def at_work(
 
 
 @clients
-async def test_each_solves_a_task_with_its_own_tool(bench: Bench, tmp_path: Path, client: Client) -> None:
+async def test_each_solves_a_task_with_its_own_tool(any_bench: AnyBench, tmp_path: Path, client: Client) -> None:
     agent = client.made(tmp_path)
     models = ScriptedModels([WRITE, client.last])
-    async with at_work(bench, agent, client, models) as turn:
+    async with at_work(any_bench, agent, client, models) as turn:
         assert await agent.attest(turn) == agent.version() == Version(agent.installed.version)
         ended = await agent.act(turn)
         assert (ended.exit_code, ended.timed_out, ended.limit_hit) == (0, False, None), logs(turn)
-        _, answer = await bench.run(turn.sandbox, "cat /app/answer")
+        _, answer = await any_bench.run(turn.sandbox, "sh", "-c", "cat /app/answer")
     assert answer == "right"
     assert [(seen.method, seen.path) for seen in models.main] == [("POST", client.path)] * 2
     assert {seen.body["model"] for seen in models.seen} == {client.model}
@@ -141,11 +113,11 @@ async def test_each_solves_a_task_with_its_own_tool(bench: Bench, tmp_path: Path
 
 @clients
 async def test_each_asks_for_the_effort_and_the_output_of_its_trial(
-    bench: Bench, tmp_path: Path, client: Client
+    any_bench: AnyBench, tmp_path: Path, client: Client
 ) -> None:
     agent = client.made(tmp_path)
     models = ScriptedModels([client.last])
-    async with at_work(bench, agent, client, models) as turn:
+    async with at_work(any_bench, agent, client, models) as turn:
         assert (await agent.act(turn)).exit_code == 0, logs(turn)
     body = models.main[0].body
     effort, most = {
@@ -159,14 +131,16 @@ async def test_each_asks_for_the_effort_and_the_output_of_its_trial(
 
 @clients
 async def test_each_works_as_a_user_without_rights_and_leaves_its_log(
-    bench: Bench, tmp_path: Path, client: Client
+    any_bench: AnyBench, tmp_path: Path, client: Client
 ) -> None:
     agent = client.made(tmp_path)
     models = ScriptedModels([Run("id -u > answer; cat answer"), client.last])
-    async with at_work(bench, agent, client, models, user="nobody") as turn:
+    async with at_work(any_bench, agent, client, models, user="nobody") as turn:
         assert await agent.attest(turn) == agent.version()
         assert (await agent.act(turn)).exit_code == 0, logs(turn)
-        _, answer = await bench.run(turn.sandbox, "id -u nobody; cat /app/answer; stat -c %a /agent/home")
+        _, answer = await any_bench.run(
+            turn.sandbox, "sh", "-c", "id -u nobody; cat /app/answer; stat -c %a /agent/home"
+        )
     assert len(set(answer.split()[:2])) == 1 and answer.split()[2] == "700"
     brought = [path for path in turn.output.rglob("*") if path.is_file() and path.suffix in (".json", ".jsonl")]
     assert any("id -u > answer" in path.read_text() for path in brought)
@@ -174,7 +148,7 @@ async def test_each_works_as_a_user_without_rights_and_leaves_its_log(
 
 
 @clients
-async def test_skills_reach_each_model(bench: Bench, tmp_path: Path, client: Client) -> None:
+async def test_skills_reach_each_model(any_bench: AnyBench, tmp_path: Path, client: Client) -> None:
     agent = client.made(tmp_path)
     skill = tmp_path / "skill"
     skill.mkdir()
@@ -182,7 +156,7 @@ async def test_skills_reach_each_model(bench: Bench, tmp_path: Path, client: Cli
         "---\nname: house-rules\ndescription: What holds in zanzibar houses.\n---\nBe brief.\n"
     )
     models = ScriptedModels([client.last])
-    async with at_work(bench, agent, client, models, skills=(SkillPack("house-rules", skill, "0" * 64),)) as turn:
+    async with at_work(any_bench, agent, client, models, skills=(SkillPack("house-rules", skill, "0" * 64),)) as turn:
         await turn.sandbox.put([PutItem("/skills/house-rules", source=skill)])
         assert (await agent.act(turn)).exit_code == 0, logs(turn)
     asked = json.dumps(models.main[0].body)
@@ -208,13 +182,13 @@ for line in sys.stdin:
 
 
 @pytest.mark.parametrize("name", ["claude-code", "codex"])
-async def test_servers_of_the_task_are_started(bench: Bench, tmp_path: Path, name: str) -> None:
+async def test_servers_of_the_task_are_started(any_bench: AnyBench, tmp_path: Path, name: str) -> None:
     client = CLIENTS[name]
     agent = client.made(tmp_path)
     models = ScriptedModels([client.last])
     words = McpServer("words", "stdio", command="python3", args=("/srv/words.py",))
-    async with at_work(bench, agent, client, models, mcp_servers=(words,)) as turn:
-        _, found = await bench.run(turn.sandbox, "command -v python3")
+    async with at_work(any_bench, agent, client, models, mcp_servers=(words,)) as turn:
+        _, found = await any_bench.run(turn.sandbox, "sh", "-c", "command -v python3")
         if not found:
             pytest.skip("no python3 in worlds of this host, and the server is in Python")
         await turn.sandbox.put([PutItem("/srv/words.py", content=SERVER.encode())])
@@ -223,10 +197,10 @@ async def test_servers_of_the_task_are_started(bench: Bench, tmp_path: Path, nam
 
 
 @clients
-async def test_a_model_that_falls_silent_ends_each_as_idle(bench: Bench, tmp_path: Path, client: Client) -> None:
+async def test_a_model_that_falls_silent_ends_each_as_idle(any_bench: AnyBench, tmp_path: Path, client: Client) -> None:
     agent = client.made(tmp_path)
     models = ScriptedModels([WRITE], silent_from=1)
-    async with at_work(bench, agent, client, models, idle_sec=client.startup_sec) as turn:
+    async with at_work(any_bench, agent, client, models, idle_sec=client.startup_sec) as turn:
         ended = await agent.act(turn)
         assert await turn.sandbox.kill_all() == 0
     assert (ended.limit_hit, ended.timed_out) == ("idle", False)
@@ -234,20 +208,22 @@ async def test_a_model_that_falls_silent_ends_each_as_idle(bench: Bench, tmp_pat
 
 
 @clients
-async def test_at_its_deadline_nothing_of_it_is_left(bench: Bench, tmp_path: Path, client: Client) -> None:
+async def test_at_its_deadline_nothing_of_it_is_left(any_bench: AnyBench, tmp_path: Path, client: Client) -> None:
     agent = client.made(tmp_path)
     models = ScriptedModels([Run("sleep 3600 & sleep 3600")])
-    async with at_work(bench, agent, client, models, deadline_sec=client.startup_sec) as turn:
+    async with at_work(any_bench, agent, client, models, deadline_sec=client.startup_sec) as turn:
         ended = await agent.act(turn)
         assert await turn.sandbox.kill_all() == 0
     assert (ended.timed_out, ended.limit_hit) == (True, None)
 
 
 @clients
-async def test_each_runs_in_a_root_without_python_node_or_bash(bench: Bench, tmp_path: Path, client: Client) -> None:
+async def test_each_runs_in_a_root_without_python_node_or_bash(
+    any_bench: AnyBench, tmp_path: Path, client: Client
+) -> None:
     agent = client.made(tmp_path)
     models = ScriptedModels([WRITE, client.last])
-    async with at_work(bench, agent, client, models, world=bare(bench)) as turn:
+    async with at_work(any_bench, agent, client, models, image=SMALL_IMAGE) as turn:
         if client.agent_class.shells:
             with pytest.raises(Refusal) as caught:
                 await agent.attest(turn)
@@ -255,7 +231,7 @@ async def test_each_runs_in_a_root_without_python_node_or_bash(bench: Bench, tmp
             return
         assert await agent.attest(turn) == agent.version()
         assert (await agent.act(turn)).exit_code == 0, logs(turn)
-        _, answer = await bench.run(turn.sandbox, "cat /app/answer")
+        _, answer = await any_bench.run(turn.sandbox, "sh", "-c", "cat /app/answer")
     assert answer == "right"
 
 
@@ -272,27 +248,27 @@ async def test_each_runs_in_a_root_without_python_node_or_bash(bench: Bench, tmp
     ids=["claude-code", "codex"],
 )
 async def test_what_an_agent_asks_of_another_model_is_seen_and_ends_nothing(
-    bench: Bench, tmp_path: Path, name: str, settings: dict[str, Any], use: Use
+    any_bench: AnyBench, tmp_path: Path, name: str, settings: dict[str, Any], use: Use
 ) -> None:
     client = CLIENTS[name]
     agent = client.made(tmp_path, **settings)
     # until the other model was asked for the main thread has something to do
     models = ScriptedModels([use, Run("sleep 1"), WRITE, client.last], model=MODEL)
-    async with at_work(bench, agent, client, models) as turn:
+    async with at_work(any_bench, agent, client, models) as turn:
         assert (await agent.act(turn)).exit_code == 0, logs(turn)
-        _, answer = await bench.run(turn.sandbox, "cat /app/answer")
+        _, answer = await any_bench.run(turn.sandbox, "sh", "-c", "cat /app/answer")
     assert answer == "right"
     refused = [seen for seen in models.seen if seen.status == 404]
     assert {seen.body["model"] for seen in refused} - {MODEL} == {seen.body["model"] for seen in refused} != set()
     assert len(models.main) == 4
 
 
-async def test_the_agents_that_claude_code_starts_ask_the_trials_model(bench: Bench, tmp_path: Path) -> None:
+async def test_the_agents_that_claude_code_starts_ask_the_trials_model(any_bench: AnyBench, tmp_path: Path) -> None:
     client = CLIENTS["claude-code"]
     agent = client.made(tmp_path)
     started = {"description": "Look", "prompt": "Look.", "subagent_type": "general-purpose", "run_in_background": False}
     models = ScriptedModels([Use("Agent", started), Say("It is there."), client.last])
-    async with at_work(bench, agent, client, models) as turn:
+    async with at_work(any_bench, agent, client, models) as turn:
         assert (await agent.act(turn)).exit_code == 0, logs(turn)
     assert [seen.body["model"] for seen in models.seen] == [MODEL] * 3
     assert any("It is there." in result for result in models.results())

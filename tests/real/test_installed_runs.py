@@ -104,6 +104,7 @@ async def test_each_solves_a_task_with_every_call_priced(proctor: Proctor, kind:
         ),
         ("codex", "", Use("spawn_agent", {"message": "Look.", "model": "gpt-6-luna"}, "multi_agent_v1")),
     ],
+    ids=["claude-code", "codex"],
 )
 async def test_what_is_asked_of_another_model_is_refused_and_on_the_record(
     proctor: Proctor, kind: str, agent: str, more: str, use: Use
