@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from proctor.core.reasons import Reason
@@ -217,17 +217,17 @@ def _user(wanted: str | None) -> str:
     return "" if not group or group in _ROOT else f"0:{group}"
 
 
-async def begin(engine: Engine, container: str, command: Exec, sinks: Sinks, home: Mapping[str, str]) -> Running:
-    """Ask the engine to run it; `home` is what root's environment has beside the container's. Raises EngineError."""
+async def begin(engine: Engine, container: str, command: Exec, sinks: Sinks, home: str | None) -> Running:
+    """Ask the engine to run it; root's home is `home` where that is said. Raises EngineError."""
     user = _user(command.user)
-    env = {**home, **command.env} if user in ("", "0") or user.startswith("0:") else command.env
+    env = {"HOME": home} if home is not None and (user in ("", "0") or user.startswith("0:")) else {}
     asked = {
         "AttachStdin": bool(command.stdin),
         "AttachStdout": True,
         "AttachStderr": True,
         "Tty": False,
         "Cmd": [str(word) for word in (*(_JOINED if command.stderr is None else ()), *command.argv)],
-        "Env": [f"{name}={text}" for name, text in env.items()],
+        "Env": [f"{name}={text}" for name, text in {**env, **command.env}.items()],
         "User": user,
         "WorkingDir": command.cwd,
     }

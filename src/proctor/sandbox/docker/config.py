@@ -54,7 +54,6 @@ class Wanted:
 
     def request(self) -> dict[str, Any]:
         """The body of the engine's `containers/create`."""
-        spec = self.spec
         return {
             "Image": self.image,
             "Hostname": HOSTNAME,
@@ -62,7 +61,6 @@ class Wanted:
             # in tables that an agent may have replaced
             "User": "0" if self.facts.user else "",
             "WorkingDir": "/",
-            "Env": [f"{name}={value}" for name, value in spec.env.items()],
             "Entrypoint": ["sh", "-c", SCRIPT],
             "Cmd": [],
             "OpenStdin": True,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,11 +19,16 @@ from proctor.sandbox.namespace.launcher import tree
 # an image that somebody asked to keep has a name of this kind
 KEPT = "proctor-kept"
 _NAME_CHARS = 32
+_CONFLICT = 409
+_IN_USE_SEC = 5.0
 _REMOVE_SEC = 20.0
 
 
 async def release(engine: Engine, snapshot: Snapshot) -> None:
-    """Remove a captured world's image and its volumes. Raises EngineError."""
+    """Remove a captured world's image and its volumes. Raises EngineError.
+
+    What another image or a container still lies on stays, with its labels, for `prune`.
+    """
     await _remove_image(engine, snapshot.facts["image"])
     home = snapshot.facts["home"]
     if home is not None:
@@ -55,8 +62,8 @@ async def prune(engine: Engine, scratch_root: Path) -> list[str]:
         kept = any(tag.startswith(f"{KEPT}:") for tag in row.get("RepoTags") or ())
         if not kept and owner.is_left(row["Labels"], scratch_root):
             with contextlib.suppress(EngineError):
-                await _remove_image(engine, row["Id"])
-                removed.append(f"image {row['Id'][7:19]}")
+                if await _remove_image(engine, row["Id"]):
+                    removed.append(f"image {row['Id'][7:19]}")
     return removed
 
 
@@ -78,9 +85,19 @@ async def _remove_container(engine: Engine, container: str) -> bool:
     return True
 
 
-async def _remove_image(engine: Engine, image: str) -> None:
-    try:
-        await engine.call("DELETE", f"images/{image}", params={"force": "1"})
-    except EngineError as fault:
-        if not fault.gone:
-            raise
+async def _remove_image(engine: Engine, image: str) -> bool:
+    """Remove an image, if need be once the last container of it is gone; whether it is. Raises EngineError."""
+    deadline = time.monotonic() + _IN_USE_SEC
+    while True:
+        try:
+            await engine.call("DELETE", f"images/{image}", params={"force": "1"})
+        except EngineError as fault:
+            if fault.status != _CONFLICT:
+                if fault.gone:
+                    return True
+                raise
+            if time.monotonic() > deadline:
+                return False
+            await asyncio.sleep(0.05)
+        else:
+            return True

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +49,10 @@ class Built:
     facts: Mapping[str, Any]
 
     @property
-    def home(self) -> Mapping[str, str]:
-        """Root's home for its commands, where neither the image nor the spec names one: tables may be traps."""
+    def home(self) -> str | None:
+        """Root's home for its commands, unless the image names one: tables may be traps."""
         named = any(entry.startswith("HOME=") for entry in self.seen["Config"]["Env"] or ())
-        return {} if named else {"HOME": "/root"}
+        return None if named else "/root"
 
     @property
     def mounts(self) -> tuple[str, ...]:
@@ -100,6 +100,8 @@ class DockerSandbox:
                 SANDBOX_START_FAILED while the world is frozen, or for a command without words or with a deadline
                 that is no time.
         """
+        # not part of the container, for a capture would keep it
+        command = replace(command, env={**self._built.spec.env, **command.env})
         why = commands.checked(command)
         if self._frozen:
             raise Refusal(Reason.SANDBOX_START_FAILED, "the sandbox is frozen", remedy="Thaw it first.")
