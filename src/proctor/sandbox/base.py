@@ -330,5 +330,8 @@ class SandboxKind(Protocol):
         ...
 
     def prune(self, scratch_root: Path, admitted: Admitted) -> list[str]:
-        """Remove what dead runs left below `scratch_root` (processes, mounts, cgroups, layers); returns what."""
+        """Remove what dead runs left below `scratch_root` (processes, mounts, cgroups, layers); returns what.
+
+        Whatever else dead runs of this machine left where all runs share one place, as on an engine, goes as well.
+        """
         ...

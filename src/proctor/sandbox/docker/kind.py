@@ -116,9 +116,9 @@ class DockerKind:
         self._now(pruning.release, snapshot)
 
     def prune(self, scratch_root: Path, admitted: Admitted) -> list[str]:
-        """Remove containers and captured images that dead runs left with scratch folders below `scratch_root`.
+        """Remove containers and captured images that dead runs of this machine left on the engine, whichever they were.
 
-        Nothing where no engine answers.
+        The run below `scratch_root` is dead wherever it ran: its caller has its lock. Nothing where no engine answers.
         """
         try:
             self._look(_PROBE_SEC)
