@@ -75,7 +75,8 @@ class Seen:
 class ScriptedModels:
     """The upstream: `seen` is what was asked of it, `base_url` where it listens (no path).
 
-    With `model` it knows that one alone. From step `silent_from` on it never answers.
+    With `model` it knows that one alone. From step `silent_from` on it never answers. The first requests are answered
+    with the statuses of `failing`.
     """
 
     steps: Sequence[Step]
@@ -83,6 +84,7 @@ class ScriptedModels:
     base_url: str = ""
     silent_from: int | None = None
     model: str | None = None
+    failing: list[int] = field(default_factory=list)
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     taken: int = 0
     last_ns: int = field(default_factory=time.monotonic_ns)
@@ -116,6 +118,11 @@ class ScriptedModels:
             self._see(request, body, side=True, status=404)
             error = {"type": "not_found_error", "message": "there is no such model", "code": "model_not_found"}
             return web.json_response({"type": "error", "error": error}, status=404)
+        if self.failing:
+            status = self.failing.pop(0)
+            self._see(request, body, side=True, status=status)
+            error = {"type": "api_error", "message": "not now", "code": "not_now"}
+            return web.json_response({"type": "error", "error": error}, status=status)
         tool = _shell(body)
         self._see(request, body, side=tool is None)
         if self.silent_from is not None and not self.seen[-1].side and self.taken >= self.silent_from:

@@ -37,7 +37,9 @@ class Told:
     models: ScriptedModels = field(repr=False)
 
 
-async def run(proctor: Proctor, kind: str, agent: str, models: ScriptedModels, more: str = "") -> Told:
+async def run(
+    proctor: Proctor, kind: str, agent: str, models: ScriptedModels, more: str = "", dollars: int = 9_000_000
+) -> Told:
     kind_or_skip(kind)
     try:
         find_bundle(agent)
@@ -53,7 +55,7 @@ async def run(proctor: Proctor, kind: str, agent: str, models: ScriptedModels, m
         # Claude Code marks what may be cached
         called += 'cache_read = "1"\ncache_write = "1"\n'
         # a dollar for a token, and as many tokens at worst as a request has bytes
-        money = Plan({"moon": "1000"}, allocation="9000000", margin="9000000").text(1)
+        money = Plan({"moon": "1000"}, allocation=f"{dollars}", margin=f"{dollars}").text(1)
         (folder / "study.toml").write_text(
             f'[study]\nname = "installed"\n[tasks]\npath = "tasks"\n[draw]\nseed = 20261130\n[models.moon]\n{called}'
             f'[agent]\nname = "{agent}"\ntimeout = "2m"\n{more}[sandbox]\nkind = "{kind}"\nnetwork = "gateway-only"\n'
@@ -133,3 +135,29 @@ async def test_a_model_that_falls_silent_ends_the_attempt_as_idle(proctor: Proct
     assert ended["exception"] == "idle_timeout"
     (final,) = finals(told.run).values()
     assert final[0] == "pass", "what it did until then is graded"
+
+
+@pytest.mark.parametrize(("agent", "dollars"), [("mini-swe-agent", 8_000), ("claude-code", 60_000), ("codex", 50_000)])
+async def test_an_agent_whose_money_has_run_out_stops_at_once(proctor: Proctor, agent: str, dollars: int) -> None:
+    told = await run(proctor, "namespace", agent, ScriptedModels([Run("true")]), dollars=dollars)
+    assert told.status == 4, told.said
+    proctor.check(told.run)
+    check_money(told.run)
+    assert [body["reason"] for body in bodies(told.run, Kind.EXCHANGE_REFUSED)] == ["ceiling_reached"]
+    assert bodies(told.run, Kind.EXCHANGE_ENDED)
+
+
+# Codex gives up at a 429
+@pytest.mark.parametrize(
+    ("agent", "status"),
+    [(agent, status) for agent in APIS for status in (429, 500) if (agent, status) != ("codex", 429)],
+)
+async def test_what_an_agent_tries_again_is_an_exchange_of_its_own(proctor: Proctor, agent: str, status: int) -> None:
+    models = ScriptedModels([WRITE, LAST.get(agent, Say("Done."))], failing=[status])
+    told = await run(proctor, "namespace", agent, models)
+    assert told.status == 0, told.said
+    proctor.check(told.run)
+    assert {grade for grade, _, _ in finals(told.run).values()} == {"pass"}
+    ended = bodies(told.run, Kind.EXCHANGE_ENDED)
+    assert [(body["http_status"], body["outcome"]) for body in ended] == [(status, "released"), *[(200, "settled")] * 2]
+    assert check_money(told.run).total == Usd(2 * (INPUT + OUTPUT) * 10**12)
