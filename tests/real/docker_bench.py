@@ -87,6 +87,15 @@ class Bench:
             await asyncio.sleep(0.01)
         return False
 
+    async def only_images_left(self, number: int) -> bool:
+        """Whether that many images of this test are left, and nothing else but what is on its way out."""
+        for _ in range(500):
+            left = self.left()
+            if len(left) == number and all(each.startswith("sha256:") for each in left):
+                return True
+            await asyncio.sleep(0.01)
+        return False
+
     def left(self) -> list[str]:
         """Ids of containers and images that carry this test's scratch folder."""
         mine = str(self.scratch.resolve())

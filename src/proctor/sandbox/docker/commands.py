@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Ended, Exec
-from proctor.sandbox.docker.engine import Engine, EngineError, lost
+from proctor.sandbox.docker.engine import Engine
 from proctor.sandbox.docker.hijack import STDERR, Hijacked
 from proctor.sandbox.docker.sinks import Sinks
 
@@ -106,7 +106,8 @@ class Running:
         the output.
 
         Raises:
-            Refusal: SANDBOX_LOST; OUT_UNUSABLE or DISK_FULL for its output.
+            EngineError: it cannot be asked.
+            Refusal: OUT_UNUSABLE or DISK_FULL for its output.
         """
         short = _SHORTEST_SEC
         while True:
@@ -130,7 +131,8 @@ class Running:
         """Read what is still said once it ended; with `end`, which ends all, see that it did, and nothing holds on.
 
         Raises:
-            Refusal: SANDBOX_LOST, also where its process cannot be ended; OUT_UNUSABLE or DISK_FULL for its output.
+            EngineError: it cannot be asked.
+            Refusal: SANDBOX_LOST where its process cannot be ended; OUT_UNUSABLE or DISK_FULL for its output.
         """
         if end is None:
             before = -1
@@ -183,11 +185,8 @@ class Running:
         await self._stream.close()
 
     async def _look(self) -> How | None:
-        """What became of its process, or None while it runs. Raises Refusal (SANDBOX_LOST)."""
-        try:
-            seen = await self._engine.call("GET", self._path, deadline_sec=_LOOK_SEC)
-        except EngineError as fault:
-            raise lost(fault) from fault
+        """What became of its process, or None while it runs. Raises EngineError."""
+        seen = await self._engine.call("GET", self._path, deadline_sec=_LOOK_SEC)
         if not seen["Running"]:
             return How(seen["Pid"], seen["ExitCode"], timed_out=False)
         if seen["Pid"] == 0 and time.monotonic() - self._began > _BEGIN_SEC:

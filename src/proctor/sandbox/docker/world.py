@@ -143,7 +143,7 @@ class DockerSandbox:
                 await running.settle(self._end)
             return running.ended(how, leftovers=left, limit_hit=hit)
         except BaseException as fault:
-            await finish(self._abandon(running))
+            await finish(self._abandon(running, isinstance(fault, EngineError) and fault.status is None))
             if self._ended and running is not None and isinstance(fault, EngineError | Refusal):
                 return running.stopped()
             if isinstance(fault, EngineError):
@@ -285,13 +285,16 @@ class DockerSandbox:
         if await self._keeper.end() is None:
             raise Refusal(Reason.SANDBOX_LOST, "processes inside could not be ended")
 
-    async def _abandon(self, running: commands.Running | None) -> None:
-        """End what a command that nobody waits for any more began."""
+    async def _abandon(self, running: commands.Running | None, unheard: bool) -> None:
+        """End what a command that nobody waits for any more began; `unheard` where the engine does not answer."""
         try:
+            if unheard:
+                await self._keeper.end()
+                return
             await self._end()
             if running is not None:
                 await running.settle(self._end)
-        except Refusal:
+        except (Refusal, EngineError):
             return  # whatever was the matter is being told
 
     async def _remove(self) -> None:
