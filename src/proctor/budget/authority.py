@@ -8,7 +8,8 @@ once its entry is durable: a process that dies has every exchange that it may ha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -18,8 +19,6 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import Admitted
 from proctor.evidence.exchanges import unanswered
-from proctor.evidence.fold import RunState
-from proctor.evidence.journal import Journal
 from proctor.evidence.kinds import Kind
 from proctor.evidence.packs import Content
 
@@ -48,6 +47,38 @@ class EntryWriter(Protocol):
         ...
 
 
+class Entries(Protocol):
+    """The journal of a run, or what takes its place: where decisions are said in the step in which they are made."""
+
+    @property
+    def run_id(self) -> str:
+        """Of which run, or record, they are."""
+        ...
+
+    def post(self, kind: Kind, body: Mapping[str, Any], /) -> object:
+        """Put an entry in order now."""
+        ...
+
+
+class Past(Protocol):
+    """What earlier openings of a run came to: `charged` in picodollars by model, `reached` what was said of limits."""
+
+    @property
+    def charged(self) -> Counter[str]:
+        """By model."""
+        ...
+
+    @property
+    def overruns(self) -> int:
+        """How often more was charged than held."""
+        ...
+
+    @property
+    def reached(self) -> Sequence[Mapping[str, Any]]:
+        """Bodies of `ceiling.reached`."""
+        ...
+
+
 class Authority:
     """Decides what may be spent in a run, for one event loop; goes on where the journal's last opening ended.
 
@@ -58,7 +89,7 @@ class Authority:
             replaced too.
     """
 
-    def __init__(self, admitted: Admitted, limits: Limits | None, journal: Journal, past: RunState) -> None:
+    def __init__(self, admitted: Admitted, limits: Limits | None, journal: Entries, past: Past) -> None:
         if admitted.run_id != journal.run_id:
             raise ValueError(f"the journal is of run {journal.run_id}, not {admitted.run_id}")
         wanted = [Usd.parse(body["wanted"]) for body in past.reached if body["scope"] == Scope.CEILING]

@@ -107,6 +107,19 @@ def find_prices(provider: str, model: str, on: date | None = None) -> Prices:
     return Prices(source, _with_reasoning(era.rows), era.per_request)
 
 
+def find_window(provider: str, model: str) -> int | None:
+    """The context window of a model of the table, in tokens; None where the table does not say."""
+    found = next((each for each in _providers() if each.id == provider), None)
+    windows = {info.context_window for info in found.models if model in _names(info)} if found is not None else set()
+    return windows.pop() if len(windows) == 1 else None
+
+
+def listed_names(provider: str) -> list[str]:
+    """Every exact name of the provider's models in the table."""
+    models = [info for each in _providers() if each.id == provider for info in each.models]
+    return sorted({name for info in models for name in _names(info)})
+
+
 def overridden(
     *,
     input: Usd,

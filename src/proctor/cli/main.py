@@ -33,6 +33,7 @@ COMMANDS = {
     "report": "proctor.cli.report:report",
     "tasks": "proctor.cli.tasks:tasks",
     "agents": "proctor.cli.agents:agents",
+    "gateway": "proctor.cli.gateway:gateway",
     "keys": "proctor.cli.keys:keys",
     "completion": "proctor.cli.completion:completion",
 }

@@ -115,14 +115,22 @@ class Flights:
         """Nothing is held from here on, and what asks for it is refused."""
         self._closed = True
 
-    async def close(self) -> None:
+    async def landed(self) -> None:
+        """Wait until nothing is in flight."""
+        while self._tasks:
+            await self._landed.wait()
+
+    async def close(self, *, at_once: bool = False) -> None:
         """Wait until all that is in flight is settled and on the record; nothing can be held from here on.
+
+        Args:
+            at_once: what is in flight is cancelled now, and not after `CLOSE_SEC`.
 
         Raises:
             Refusal: the journal's, where it could not be written.
         """
         self._closed = True
-        for patience in (CLOSE_SEC, CLOSE_SEC):
+        for patience in (0.0 if at_once else CLOSE_SEC, CLOSE_SEC):
             if not self._tasks:
                 break
             try:

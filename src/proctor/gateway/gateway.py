@@ -18,12 +18,15 @@ from proctor.core.reasons import Reason
 from proctor.core.redact import Redactor
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import Admitted
+from proctor.evidence.runfolder import RunFolder
 from proctor.gateway.access import Access
+from proctor.gateway.desk import Desk
 from proctor.gateway.doors import Opened
 from proctor.gateway.exchange import base_url_of
 from proctor.gateway.flights import Flights
 from proctor.gateway.http import HttpUpstream
 from proctor.gateway.line import Line, Means
+from proctor.gateway.passage import Way
 from proctor.gateway.practice import Practice
 from proctor.gateway.rates import Rate, Sleep
 from proctor.gateway.wire.formats import WIRES
@@ -80,6 +83,11 @@ class Gateway:
         """
         flights = Flights(lease, writer, attempt)
         return await Opened.open(self._admitted, self.means, model, self._line(model), flights, sock)
+
+    def desk(self, model: ModelDesign, flights: Flights) -> Desk:
+        """Where requests for a model are served that come by some other way than a door. Raises: as `access`."""
+        run = RunFolder(self._admitted.run_dir)
+        return Desk(Way(self.means, model, self._line(model), flights, run, lambda: None))
 
     async def close(self) -> None:
         """Close all connections. Every access, and what was opened, is closed before."""

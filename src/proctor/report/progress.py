@@ -89,7 +89,7 @@ def human(seconds: float) -> str:
     return f"{secs}s"
 
 
-class _Forgiving:
+class Forgiving:
     """A stream whose reader may have gone, or whose disk may be full: what is shown is no part of the run."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -112,7 +112,7 @@ class Progress:
     """Told by the runner what happens; shows it. Use as a context manager."""
 
     def __init__(self, stream: TextIO, *, quiet: bool = False) -> None:
-        self._console = Console(file=cast(TextIO, _Forgiving(stream)), highlight=False)
+        self._console = Console(file=cast(TextIO, Forgiving(stream)), highlight=False)
         self._quiet = quiet
         self._live: Live | None = None
         self._last_line = 0.0

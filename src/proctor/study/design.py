@@ -440,6 +440,11 @@ def _damaged(what: str, path: str) -> Refusal:
     return Refusal(Reason.EVIDENCE_DAMAGED, f"the design cannot be read: {what}", path=path)
 
 
+def as_json(model: ModelDesign) -> Any:
+    """A model as it stands in `design.json`."""
+    return _plain(model)
+
+
 def _plain(value: Any) -> Any:
     if is_dataclass(value):
         pairs = ((each, getattr(value, each.name)) for each in fields(value))

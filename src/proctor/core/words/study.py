@@ -19,6 +19,11 @@ OUTPUT_UNWRITABLE = Words(
     "What was to be printed could not be written.",
     "See that what standard output leads to takes it: a disk may be full. What was done before stays done.",
 )
+PORT_UNAVAILABLE = Words(
+    Family.COMMAND,
+    "The port cannot be listened on.",
+    "Name another one with --port, or none: a free one is taken then.",
+)
 UNKNOWN_KEY = Words(
     Family.STUDY, "A key is not part of the schema.", "Correct the key to the closest known one, or remove it."
 )
