@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning import environment_plan, obstacles
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.tasks.benchflow_schema import ROOT_KEYS
 from proctor.tasks.front_matter import read_document
 from proctor.tasks.offer import Offer
 from proctor.tasks.reading import read_task
@@ -21,6 +24,11 @@ from proctor.tasks.recipe import Command
 Make = Callable[..., Path]
 Offers = Callable[..., Offer]
 
+KEYS = (
+    *("type", "service", "sandbox", "sandbox_mode", "env", "user", "image", "docker_image", "network_mode", "verifier"),
+    *("setup_commands", "command", "environment", "manifest", "path", "prompt_prefix", "timeout_sec", "healthcheck"),
+    *("reward_range", "name", "source", "mcp_servers", "workdir", "cpus", "memory", "allow_internet", "artifacts"),
+)
 PACKAGE = {
     "environment/Dockerfile": "FROM debian:12\nWORKDIR /w\n",
     "verifier/test.sh": "echo 1 > /logs/verifier/reward.txt\n",
@@ -236,3 +244,22 @@ def test_any_text_is_a_document_or_unreadable(text: str, fence: str) -> None:
 def test_a_prompt_without_headings_comes_back(body: str) -> None:
     prompt: Any = read_document(f"---\n---\n{body.replace('#', '')}", "task.md").prompt
     assert prompt == body.replace("#", "").strip()
+
+
+_scalars = st.none() | st.booleans() | st.integers(-2, 70_000) | st.floats(allow_nan=False) | st.sampled_from(["", "a"])
+_values = st.recursive(
+    _scalars, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(KEYS), inner), max_leaves=6
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.dictionaries(st.sampled_from(sorted(ROOT_KEYS)), _values, max_size=4))
+def test_any_values_are_a_task_or_refused_by_type(values: dict[str, Any]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "task.md").write_text(f"---\n{json.dumps(values)}\n---\nDo it.\n")
+        try:
+            task = read_task(Path(folder))
+        except Refusal as refusal:
+            assert refusal.reason in (Reason.TASK_UNREADABLE, Reason.TASK_FORMAT_LATER)
+        else:
+            assert task.instruction.endswith("Do it.")

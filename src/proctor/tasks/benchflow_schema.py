@@ -89,7 +89,7 @@ class SandboxKeys(_Own):
             yield "sandbox.network_mode = denylist"
 
 
-class BenchflowKeys(_Own):
+class BenchflowKeys(Table):
     """`benchflow`: what the format's own runner is told."""
 
     environment: dict[str, Any] = Field(default_factory=dict)
@@ -122,7 +122,6 @@ class Own(_Own):
     reward: dict[str, Any] = Field(default_factory=dict)
     name: Name | None = None
     profiles: tuple[str, ...] = ()
-    unknown_benchflow: tuple[str, ...] = ()
 
     @classmethod
     def take(cls, raw: dict[str, Any]) -> Own:
@@ -148,7 +147,6 @@ class Own(_Own):
                 "profiles": tuple(
                     str(name) for each in profiles for name in (each if isinstance(each, list) else [each])
                 ),
-                "unknown_benchflow": tuple(set(benchflow) - BenchflowKeys.model_fields.keys()),
             }
         )
 
@@ -173,4 +171,4 @@ class Own(_Own):
                 yield f"verifier.{key}"
         if self.reward:
             yield "reward"
-        yield from (f"benchflow.{key}" for key in sorted(self.unknown_benchflow))
+        yield from (f"benchflow.{key}" for key in sorted(self.benchflow.model_extra or ()))
