@@ -151,7 +151,10 @@ def test_stages_patterns_and_ignored_files_are_the_builder_s(proctor: Proctor, t
         "environment/dropped.txt": "d",
     }
     solve = "test -x /bin/small && test -e kept && test ! -e dropped.txt && cp data answer"
-    passes(proctor, write(tmp_path / "one", files, solve=solve))
+    task = write(tmp_path / "one", files, solve=solve)
+    (task / "environment/Dockerfile").rename(task / "environment/Dockerfile.plain")
+    (task / "environment/Dockerfile").symlink_to("Dockerfile.plain")
+    passes(proctor, task)
 
 
 @pytest.mark.parametrize("copies", [True, False])

@@ -270,6 +270,22 @@ def test_a_build_is_named_by_all_that_goes_in(folder: Make, images: Offers) -> N
     assert build_key(plan(data="x"), ids, platform) == keys[0]
 
 
+@pytest.mark.parametrize("name", ["Dockerfile", ".dockerignore"])
+def test_what_says_how_to_build_lies_in_what_is_built(folder: Make, images: Offers, name: str) -> None:
+    text = "FROM debian:12\n"
+    root = folder({"environment/Dockerfile": text, "environment/other": text, "shared": text})
+    (root / "environment" / name).unlink(missing_ok=True)
+    (root / "environment" / name).symlink_to("other")
+    inside = environment_plan(read_task(root), images()).main.image_plan
+    (root / "environment/other").write_text(text + "RUN true\n")
+    changed = environment_plan(read_task(root), images()).main.image_plan
+    assert inside is not None and changed is not None and inside.context_sha256 != changed.context_sha256
+    (root / "environment" / name).unlink()
+    (root / "environment" / name).symlink_to("../shared")
+    (refusal,) = obstacles(read_task(root), images())
+    assert (refusal.reason, refusal.path) == (Reason.TASK_UNSAFE, str(root / "environment" / name))
+
+
 def test_a_folder_s_digest_is_its_own_tree_s(folder: Make) -> None:
     root = folder({"environment/a/b": "x", "environment/a/empty": "", "environmentx/c": "y"})
     (root / "environment/link").symlink_to("a/b")

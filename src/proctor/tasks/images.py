@@ -7,6 +7,7 @@ by the id that admission found for it, so that a name which moves in between cha
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -67,6 +68,9 @@ def plan_image(environment: Environment, tree: Tree, offer: Offer) -> tuple[Imag
         remedy = f"Add {environment.folder}/Dockerfile or docker_image, or use the namespace sandbox."
         return None, [Refusal(Reason.IMAGE_MISSING, message, path=where, remedy=remedy)]
     file = str(tree.root / recipe.path)
+    outside = _outside(environment.folder, ("Dockerfile", ".dockerignore"), tree)
+    if outside:
+        return None, outside
     try:
         bases = {base: substitute_image(base, offer) for base in external_images(recipe.instructions)}
     except NotPlain as why:
@@ -79,6 +83,17 @@ def plan_image(environment: Environment, tree: Tree, offer: Offer) -> tuple[Imag
         timeout_sec=environment.table.build_timeout_sec,
     )
     return plan, [] if offer.buildkit else _only_buildkit(recipe, file)
+
+
+def _outside(folder: str, names: Iterable[str], tree: Tree) -> list[Refusal]:
+    """Files that say how to build, and are links out of what is built: nothing of them is in the build's key."""
+    found = []
+    for path in (f"{folder}/{name}" for name in names):
+        entry = tree.find(path)
+        if entry is not None and not entry.path.startswith(os.fsencode(folder) + b"/"):
+            message = f"{path} is a link that leaves its build context, to {entry.text}."
+            found.append(Refusal(Reason.TASK_UNSAFE, message, path=str(tree.root / path)))
+    return found
 
 
 def images_of(plans: Iterable[ImagePlan | None]) -> tuple[str, ...]:
