@@ -103,8 +103,8 @@ def interrupted(process: subprocess.Popen[str], run: Path, lines: int, chance: r
             return None
         said = process.communicate(timeout=ENOUGH_SEC)[0]
     if grown(run) == before:
-        # it was not listening yet, and had done nothing
-        right |= {-signal.SIGTERM, -signal.SIGINT}
+        # it was not listening yet, and had done nothing; an interpreter that only begins ends with status 1
+        right |= {-signal.SIGTERM, -signal.SIGINT, *([1] if "KeyboardInterrupt" in said else [])}
     # what is heard after the last trial ended changes nothing any more
     assert process.returncode in {*right, 0}, (how, said)
     assert not is_live(run)

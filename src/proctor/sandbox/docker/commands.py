@@ -54,6 +54,9 @@ class How:
     timed_out: bool
 
 
+KILLED = How(1, 128 + signal.SIGKILL, timed_out=False)
+
+
 def checked(command: Exec) -> str | None:
     """Why a command can never start; None where it may. Raises Refusal (SANDBOX_START_FAILED) for one that is none."""
     if not command.argv:
@@ -175,7 +178,7 @@ class Running:
 
     def stopped(self) -> Ended:
         """What is told where its world was stopped meanwhile."""
-        return self.ended(How(1, 128 + signal.SIGKILL, timed_out=False), leftovers=0, limit_hit=None)
+        return self.ended(KILLED, leftovers=0, limit_hit=None)
 
     async def close(self) -> None:
         """Let go of its output."""

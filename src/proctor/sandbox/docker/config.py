@@ -127,15 +127,21 @@ class Wanted:
         return bundles | {("volume", path, True) for path in self.all_volumes}
 
 
-def limits_in_force(wanted: Limits, seen: Mapping[str, Any], storage_why_not: str | None) -> tuple[LimitInForce, ...]:
-    """One entry for each limit, from a container's `HostConfig` as the engine says it."""
+def limits_in_force(
+    wanted: Limits, seen: Mapping[str, Any], storage_why_not: str | None, watched: str | None = None
+) -> tuple[LimitInForce, ...]:
+    """One entry for each limit, from a container's `HostConfig` as the engine says it.
+
+    `watched` is how storage is limited where the engine holds no limit.
+    """
     cpus = seen["NanoCpus"] / 1e9 if seen.get("NanoCpus") else None
-    storage = (seen.get("StorageOpt") or {}).get("size")
+    size = (seen.get("StorageOpt") or {}).get("size")
+    storage = int(size) if size else wanted.storage_bytes if watched is not None else None
     entries = []
     for name, asked, enforced, how, why_not in (
         ("cpus", wanted.cpus, cpus, "control group (cpu), by the engine", None),
         ("memory", wanted.memory_bytes, seen.get("Memory") or None, "control group (memory), by the engine", None),
-        ("storage", wanted.storage_bytes, int(storage) if storage else None, "a quota, by the engine", storage_why_not),
+        ("storage", wanted.storage_bytes, storage, watched or "a quota, by the engine", storage_why_not),
         ("pids", wanted.pids, seen.get("PidsLimit") or None, "control group (pids), by the engine", None),
     ):
         if enforced is not None:

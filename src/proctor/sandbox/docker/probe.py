@@ -60,11 +60,17 @@ class Found:
         return f"the engine's storage driver {driver} on {below} has no quotas"
 
     @property
+    def storage_is_watched(self) -> bool:
+        """Whether what a container wrote can be looked at from here, where the engine holds no limit."""
+        return self.storage_why_not is not None and self.enterable and self.info.get("Driver") == "overlay2"
+
+    @property
     def limits(self) -> frozenset[str]:
         """Names of the limits that it holds."""
         named = {"cpus": "CpuCfsQuota", "memory": "MemoryLimit", "pids": "PidsLimit"}
         held = {name for name, key in named.items() if self.info.get(key)}
-        return frozenset(held | ({"storage"} if self.storage_why_not is None else set()))
+        storage = self.storage_why_not is None or self.storage_is_watched
+        return frozenset(held | ({"storage"} if storage else set()))
 
     @property
     def networks(self) -> frozenset[Network]:
@@ -105,7 +111,9 @@ class Found:
         if not self.enterable:
             why = "we are not root" if self.local else "the engine is not on this machine"
             notes.append(f"no gateway-only network: {why}, so networks of containers cannot be entered")
-        if self.storage_why_not is not None:
+        if self.storage_is_watched:
+            notes.append(f"storage is limited by a watcher: {self.storage_why_not}")
+        elif self.storage_why_not is not None:
             notes.append(f"no limit on storage: {self.storage_why_not}")
         for name in sorted({"cpus", "memory", "pids"} - self.limits):
             notes.append(f"no limit on {name}: the engine's kernel lacks it")

@@ -15,11 +15,13 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.waiting import finish
 from proctor.sandbox.base import SandboxSpec, Tier
-from proctor.sandbox.docker import images, volumes
+from proctor.sandbox.docker import images, storage, volumes
 from proctor.sandbox.docker.config import CAPABILITIES, Wanted, limits_in_force, unenforced
 from proctor.sandbox.docker.engine import Engine, EngineError, unavailable
+from proctor.sandbox.docker.holding import Hold
 from proctor.sandbox.docker.keeper import Keeper, attached
 from proctor.sandbox.docker.probe import KIND, Found
+from proctor.sandbox.docker.storage import StorageWatch
 from proctor.sandbox.docker.tables import disarm
 from proctor.sandbox.docker.world import Built, DockerSandbox, Leave
 
@@ -117,7 +119,12 @@ class _Starting:
                 f"the engine made another sandbox than was asked for: {'; '.join(differences)}",
                 observed=differences,
             )
-        in_force = limits_in_force(asked.spec.limits, seen["HostConfig"], self._found.storage_why_not)
+        limits = asked.spec.limits
+        watch = None
+        if limits.storage_bytes is not None and self._found.storage_is_watched:
+            watch = StorageWatch.of(seen, limits.storage_bytes)
+        how = None if watch is None else storage.HOW
+        in_force = limits_in_force(limits, seen["HostConfig"], self._found.storage_why_not, how)
         loose = unenforced(in_force, asked.spec.required_limits)
         if loose is not None:
             raise Refusal(
@@ -131,18 +138,19 @@ class _Starting:
             await volumes.restore(self._engine, container, asked.saved, asked.home)
         built = Built(
             container=container,
-            pid=seen["State"]["Pid"],
             spec=asked.spec,
             image=wanted.image,
             labels=asked.labels,
             volumes=wanted.all_volumes,
             scratch=asked.spec.scratch.resolve(),
             in_force=in_force,
+            watch=watch,
             seen=seen,
             replaced=tuple(replaced),
             facts=_facts(wanted, seen, self._found),
         )
-        return DockerSandbox(built, self._engine, keeper, self._leave)
+        hold = Hold(self._engine, container, seen["State"]["Pid"], keeper)
+        return DockerSandbox(built, self._engine, hold, self._leave)
 
     async def _undo(self, container: str, keeper: Keeper | None) -> None:
         if keeper is not None:

@@ -22,6 +22,7 @@ from proctor.sandbox.docker.keeper import Keeper, attached
 from proctor.sandbox.docker.limit_hits import limit_hit
 from proctor.sandbox.docker.paths import plain
 from proctor.sandbox.docker.sinks import Sinks
+from proctor.sandbox.docker.storage import StorageWatch
 from proctor.sandbox.docker.tables import disarm
 
 # files that the engine mounts in every container
@@ -44,6 +45,7 @@ class Built:
     volumes: tuple[str, ...]
     scratch: Path
     in_force: tuple[LimitInForce, ...]
+    watch: StorageWatch | None
     seen: Mapping[str, Any]
     replaced: tuple[str, ...]
     facts: Mapping[str, Any]
@@ -132,9 +134,8 @@ class DockerSandbox:
             running = beginning.result()
             if cancelled is not None:
                 raise cancelled
-            how = await running.wait()
-            hit = await limit_hit(self._engine, self._built.container, self._built.in_force, how, since)
-            if command.leave_running and not how.timed_out:
+            how, hit = await self._what_becomes_of(running, since)
+            if command.leave_running and not how.timed_out and hit != "storage":
                 await self._keeper.unwatch()
                 await running.settle(None)
                 left = 0
@@ -152,6 +153,14 @@ class DockerSandbox:
         finally:
             if running is not None:
                 await finish(running.close())
+
+    async def _what_becomes_of(self, running: commands.Running, since: float) -> tuple[commands.How, str | None]:
+        """How it ends by itself, by its deadline or by its limit on storage, and the limit that it hit."""
+        watch, waiting = self._built.watch, running.wait()
+        how = await (waiting if watch is None else watch.beside(waiting))
+        if how is None:
+            return commands.KILLED, "storage"
+        return how, await limit_hit(self._engine, self._built.container, self._built.in_force, how, since)
 
     async def _disarm(self, *, deep: bool = False) -> bool:
         """Whether tables inside were traps, and are none any more. Raises EngineError."""
