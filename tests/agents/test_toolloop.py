@@ -35,6 +35,7 @@ async def act(
     deadline_sec: float = 60.0,
     skills: tuple[SkillPack, ...] = (),
     secrets: tuple[str, ...] = (),
+    leave_running: bool = False,
     **settings: object,
 ) -> tuple[Ended, Script]:
     (folder / "agent").mkdir()
@@ -51,6 +52,7 @@ async def act(
         skills=skills,
         model=model,
         redactor=Redactor(secrets),
+        leave_running=leave_running,
     )
     return await agent(folder, **settings).act(turn), model
 
@@ -169,6 +171,13 @@ async def test_commands_have_the_time_that_is_left(tmp_path: Path) -> None:
     world = HostWorld()
     await act(tmp_path, says("", shell("true")), DONE, world=world, deadline_sec=50, shell_timeout=3600)
     assert 0 < world.commands[0].deadline_sec <= 50
+
+
+@pytest.mark.parametrize("leave", [False, True])
+async def test_commands_leave_servers_running_where_the_tests_ask_them(tmp_path: Path, leave: bool) -> None:
+    world = HostWorld()
+    await act(tmp_path, says("", shell("true")), DONE, world=world, leave_running=leave)
+    assert [command.leave_running for command in world.commands] == [leave]
 
 
 @pytest.mark.parametrize(("size", "dropped"), [(SHOWN_BYTES, 0), (SHOWN_BYTES + 1, 0), (10**6, 0), (40_000, 15_000)])
