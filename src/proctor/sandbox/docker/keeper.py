@@ -26,8 +26,10 @@ unwatch() {
 }
 while read -r word rest; do
   case $word in
-    watch) (sleep "$rest" && kill -KILL -1) </dev/null >/dev/null 2>&1 & watch=$! ;;
-    unwatch) unwatch ;;
+    watch)
+      (trap 'kill $nap' TERM; sleep "$rest" & nap=$!; wait "$nap" && kill -KILL -1) </dev/null >/dev/null 2>&1 &
+      watch=$! ;;
+    unwatch) kill -TERM "$watch"; kill -CONT "$watch"; wait "$watch"; watch= ;;
     end)
       unwatch
       set -- /proc/[0-9]*

@@ -18,6 +18,7 @@ from proctor.sandbox.base import SandboxSpec, Tier
 from proctor.sandbox.docker import images, storage, volumes
 from proctor.sandbox.docker.config import CAPABILITIES, Wanted, limits_in_force, unenforced
 from proctor.sandbox.docker.engine import Engine, EngineError, unavailable
+from proctor.sandbox.docker.holding import Hold
 from proctor.sandbox.docker.keeper import Keeper, attached
 from proctor.sandbox.docker.probe import KIND, Found
 from proctor.sandbox.docker.storage import StorageWatch
@@ -137,7 +138,6 @@ class _Starting:
             await volumes.restore(self._engine, container, asked.saved, asked.home)
         built = Built(
             container=container,
-            pid=seen["State"]["Pid"],
             spec=asked.spec,
             image=wanted.image,
             labels=asked.labels,
@@ -149,7 +149,8 @@ class _Starting:
             replaced=tuple(replaced),
             facts=_facts(wanted, seen, self._found),
         )
-        return DockerSandbox(built, self._engine, keeper, self._leave)
+        hold = Hold(self._engine, container, seen["State"]["Pid"], keeper)
+        return DockerSandbox(built, self._engine, hold, self._leave)
 
     async def _undo(self, container: str, keeper: Keeper | None) -> None:
         if keeper is not None:

@@ -17,8 +17,8 @@ from proctor.core.waiting import finish, in_thread, wait_through
 from proctor.sandbox.base import Ended, Exec, Fetched, LimitInForce, PutItem, SandboxSpec, Snapshot
 from proctor.sandbox.docker import commands, getting, listening, putting
 from proctor.sandbox.docker.capturing import Capturing
-from proctor.sandbox.docker.engine import CALL_SEC, Engine, EngineError, lost
-from proctor.sandbox.docker.keeper import Keeper, attached
+from proctor.sandbox.docker.engine import Engine, EngineError, lost
+from proctor.sandbox.docker.holding import Hold
 from proctor.sandbox.docker.limit_hits import limit_hit
 from proctor.sandbox.docker.paths import plain
 from proctor.sandbox.docker.sinks import Sinks
@@ -28,7 +28,6 @@ from proctor.sandbox.docker.tables import disarm
 # files that the engine mounts in every container
 ENGINE_FILES = ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf")
 _REMOVE_SEC = 20.0
-
 # takes work that is done to its end without anybody waiting for it
 Leave = Callable[[Coroutine[Any, Any, None]], None]
 
@@ -38,7 +37,6 @@ class Built:
     """How a container was made: what its sandbox needs to know to use, capture and remove it."""
 
     container: str
-    pid: int
     spec: SandboxSpec
     image: str
     labels: Mapping[str, str]
@@ -65,14 +63,11 @@ class Built:
 class DockerSandbox:
     """A container. Commands run one at a time, for at a command's end everything inside is ended."""
 
-    def __init__(self, built: Built, engine: Engine, keeper: Keeper, leave: Leave) -> None:
+    def __init__(self, built: Built, engine: Engine, hold: Hold, leave: Leave) -> None:
         self._built = built
         self._engine = engine
-        self._keeper = keeper
-        self._pid = built.pid
+        self._hold = hold
         self._turn = asyncio.Lock()
-        self._ending = asyncio.Lock()
-        self._frozen = False
         self._ended = False
         self._removed = False
         self._gateway: str | None = None
@@ -105,7 +100,7 @@ class DockerSandbox:
         # not part of the container, for a capture would keep it
         command = replace(command, env={**self._built.spec.env, **command.env})
         why = commands.checked(command)
-        if self._frozen:
+        if self._hold.frozen:
             raise Refusal(Reason.SANDBOX_START_FAILED, "the sandbox is frozen", remedy="Thaw it first.")
         async with self._turn:
             self._alive()
@@ -125,7 +120,7 @@ class DockerSandbox:
         running: commands.Running | None = None
         try:
             await self._disarm()
-            await self._keeper.watch(min(command.deadline_sec, commands.LONGEST_SEC))
+            await self._hold.watch(min(command.deadline_sec, commands.LONGEST_SEC))
             # to its end, even if cancelled: what the engine starts unheard nobody would end
             beginning = asyncio.ensure_future(
                 commands.begin(self._engine, self._built.container, command, sinks, self._built.home)
@@ -136,12 +131,12 @@ class DockerSandbox:
                 raise cancelled
             how, hit = await self._what_becomes_of(running, since)
             if command.leave_running and not how.timed_out and hit != "storage":
-                await self._keeper.unwatch()
+                await self._hold.unwatch()
                 await running.settle(None)
                 left = 0
             else:
-                left = await self._end()
-                await running.settle(self._end)
+                left = await self._hold.end()
+                await running.settle(self._hold.end)
             return running.ended(how, leftovers=left, limit_hit=hit)
         except BaseException as fault:
             await finish(self._abandon(running, isinstance(fault, EngineError) and fault.status is None))
@@ -216,27 +211,25 @@ class DockerSandbox:
                 "nothing can listen in a sandbox without network",
                 required=[Network.GATEWAY_ONLY.value, Network.PUBLIC.value],
             )
-        made = await in_thread(listening.listening_socket, self._built.container, self._pid)
+        made = await in_thread(listening.listening_socket, self._built.container, self._hold.pid)
         host, port = made.getsockname()
         self._gateway = f"{host}:{port}"
         return made
 
     async def freeze(self) -> None:
         """Stop every process inside. Raises Refusal (SANDBOX_LOST)."""
-        if not self._frozen:
-            await self._ask("pause")
-            self._frozen = True
+        self._alive()
+        await self._hold.freeze()
 
     async def thaw(self) -> None:
         """Let them go on. Raises Refusal (SANDBOX_LOST)."""
-        if self._frozen:
-            await self._ask("unpause")
-            self._frozen = False
+        self._alive()
+        await self._hold.thaw()
 
     async def kill_all(self) -> int:
         """End every process inside but PID 1; how many there were. Raises Refusal (SANDBOX_LOST)."""
         self._alive()
-        return await self._end()
+        return await self._hold.end()
 
     async def mark(self, apart: Sequence[str] = ()) -> None:
         """Remember the world as it stands: `capture` tells what changed after it. Raises Refusal (SANDBOX_LOST)."""
@@ -264,7 +257,7 @@ class DockerSandbox:
 
     async def _capture(self) -> Snapshot:
         built = self._built
-        await self._end()
+        await self._hold.end()
         snapshot = await self._capturing.take(
             built.labels, built.volumes, built.scratch, {"tier": built.facts["tier"], "base": built.image}
         )
@@ -272,37 +265,15 @@ class DockerSandbox:
         self._leave(self._remove())
         return snapshot
 
-    async def _end(self) -> int:
-        """End every process inside but the keeper; how many there were."""
-        async with self._ending:
-            await self.thaw()
-            count = await self._keeper.end()
-            if count is None:
-                await self._restart()
-            return 1 if count is None else count
-
-    async def _restart(self) -> None:
-        """Start the container anew, on its files: something inside keeps the keeper from answering."""
-        container = self._built.container
-        try:
-            await self._engine.call("POST", f"containers/{container}/restart", params={"t": "0"})
-            await self._keeper.close()
-            self._keeper = await attached(self._engine, container)
-            self._pid = (await self._engine.call("GET", f"containers/{container}/json"))["State"]["Pid"]
-        except EngineError as fault:
-            raise lost(fault) from fault
-        if await self._keeper.end() is None:
-            raise Refusal(Reason.SANDBOX_LOST, "processes inside could not be ended")
-
     async def _abandon(self, running: commands.Running | None, unheard: bool) -> None:
         """End what a command that nobody waits for any more began; `unheard` where the engine does not answer."""
         try:
             if unheard:
-                await self._keeper.end()
+                await self._hold.end_unheard()
                 return
-            await self._end()
+            await self._hold.end()
             if running is not None:
-                await running.settle(self._end)
+                await running.settle(self._hold.end)
         except (Refusal, EngineError):
             return  # whatever was the matter is being told
 
@@ -311,9 +282,9 @@ class DockerSandbox:
             return
         self._removed = True
         container = f"containers/{self._built.container}"
-        await self._keeper.close()
+        await self._hold.let_go()
         try:
-            if self._frozen:
+            if self._hold.frozen:
                 await self._force_removal(container)
             await self._engine.call(
                 "POST", f"{container}/wait", params={"condition": "removed"}, deadline_sec=_REMOVE_SEC
@@ -330,13 +301,6 @@ class DockerSandbox:
             await self._engine.call("DELETE", container, params={"force": "1", "v": "1"}, deadline_sec=_REMOVE_SEC)
         except EngineError:
             return  # its labels say whose it is: `prune` tries again
-
-    async def _ask(self, what: str) -> None:
-        self._alive()
-        try:
-            await self._engine.call("POST", f"containers/{self._built.container}/{what}", deadline_sec=CALL_SEC)
-        except EngineError as fault:
-            raise lost(fault) from fault
 
     def _alive(self) -> None:
         if self._ended:

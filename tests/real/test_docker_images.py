@@ -1,0 +1,246 @@
+"""Images: what stands under their names, and building what is not there."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docker_bench import BUSYBOX, Bench, admitted, bench, call, image_id, kind
+
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.core.tokens import seal_probe
+from proctor.sandbox.base import Image
+from proctor.sandbox.docker.kind import DockerKind
+
+__all__ = ["admitted", "bench", "kind"]
+pytestmark = pytest.mark.real
+
+NONE = "proctor-test/no-such-image:1"
+
+
+class Builds:
+    """Builds of one test, by what their Dockerfile says; removed with it."""
+
+    def __init__(self, bench: Bench, folder: Path) -> None:
+        self.bench, self.folder = bench, folder
+        self.made: set[str] = set()
+
+    def image(self, text: str, **changes: Any) -> Image:
+        context = self.folder / f"context{len(self.made)}"
+        context.mkdir(exist_ok=True)
+        (context / "Dockerfile").write_text(text)
+        key = hashlib.sha256(f"{self.folder}{text}".encode()).hexdigest()
+        self.made.add(f"proctor-build:{key[:32]}")
+        base = {"busybox:latest": image_id(self.bench.kind, BUSYBOX)}
+        made = Image(context=context, base_ids=base, key=key)
+        return replace(made, **changes)
+
+
+@pytest.fixture
+def builds(bench: Bench, tmp_path: Path) -> Iterator[Builds]:
+    made = Builds(bench, tmp_path)
+    yield made
+    for tag in made.made:
+        if any(tag in (row["RepoTags"] or ()) for row in call("GET", "images/json")):
+            call("DELETE", f"images/{tag}", params={"force": "1"})
+
+
+def containers_of_builds() -> int:
+    rows = call("GET", "containers/json", params={"all": "1"})
+    return sum("proctor" not in " ".join(row["Names"]) for row in rows)
+
+
+# --- prebuilt
+
+
+def test_an_image_that_is_here_is_named_by_its_id(kind: DockerKind) -> None:
+    wanted = image_id(kind, BUSYBOX)
+    for pull in ("missing", "never"):
+        found = kind.images([BUSYBOX, wanted], seal_probe(30), pull=pull)
+        assert {name: isinstance(one, Image) and one.id for name, one in found.items()} == {
+            BUSYBOX: wanted,
+            wanted: wanted,
+        }
+
+
+@pytest.mark.parametrize(
+    ("name", "pull"), [(NONE, "never"), ("sha256:" + "0" * 64, "missing"), ("Not A Name!", "never")]
+)
+def test_an_image_that_is_not_here_is_refused(kind: DockerKind, name: str, pull: str) -> None:
+    found = kind.images([name], seal_probe(30), pull=pull)[name]
+    assert isinstance(found, Refusal) and found.reason is Reason.IMAGE_MISSING
+
+
+@pytest.mark.parametrize("pull", ["missing", "always"])
+def test_a_registry_that_gives_nothing_is_said(kind: DockerKind, pull: str) -> None:
+    name = f"127.0.0.1:9/{NONE}"  # nothing listens there
+    found = kind.images([name], seal_probe(30), pull=pull)[name]
+    assert isinstance(found, Refusal) and found.reason is Reason.IMAGE_MISSING and "registry" in found.message
+
+
+async def test_facts_of_an_image_are_what_worlds_need(bench: Bench, builds: Builds) -> None:
+    image = builds.image(
+        "FROM busybox:latest\nRUN echo nobody:x:65534:65534::/:/bin/sh >> /etc/passwd\nENV A=b B='c d'\nWORKDIR /srv/app\nVOLUME /data /more\nUSER nobody\nCMD never\n"
+        'HEALTHCHECK CMD false\nENTRYPOINT ["/bin/false"]\n'
+    )
+    facts = await bench.kind.provide(image, bench.admitted)
+    assert (facts.workdir, facts.user, facts.volumes) == ("/srv/app", "nobody", ("/data", "/more"))
+    assert (facts.env["A"], facts.env["B"]) == ("b", "c d") and facts.platform.startswith("linux/")
+    again = await bench.kind.provide(Image(reference="x", id=facts.id), bench.admitted)
+    assert again == facts
+    world = await bench.start(image=facts.id)
+    _, said = await bench.run(world, 'id -u; echo "$A $B"; ls -d /srv/app; cat /proc/1/comm')
+    assert said == "0\nb c d\n/srv/app\nsh\n"
+    _, said = await bench.run(world, "id -un", user="nobody")
+    assert said == "nobody\n"
+
+
+@pytest.mark.parametrize(
+    ("reference", "reason"), [(BUSYBOX, Reason.IMAGE_MOVED), (NONE, Reason.IMAGE_MISSING), (None, Reason.IMAGE_MISSING)]
+)
+async def test_an_image_that_went_since_is_told_from_one_that_moved(
+    bench: Bench, reference: str | None, reason: Reason
+) -> None:
+    with pytest.raises(Refusal) as refused:
+        await bench.kind.provide(Image(reference=reference, id="sha256:" + "0" * 64), bench.admitted)
+    assert refused.value.reason is reason
+
+
+async def test_a_world_needs_an_image_that_is_there(bench: Bench) -> None:
+    for image, reason in ((None, Reason.SANDBOX_START_FAILED), ("sha256:" + "0" * 64, Reason.IMAGE_MISSING)):
+        with pytest.raises(Refusal) as refused:
+            await bench.start(image=image)
+        assert refused.value.reason is reason
+
+
+async def test_an_image_without_a_shell_is_refused_plainly(bench: Bench, builds: Builds) -> None:
+    image = builds.image("FROM scratch\nCOPY Dockerfile /\n", base_ids={})
+    facts = await bench.kind.provide(image, bench.admitted)
+    with pytest.raises(Refusal) as refused:
+        await bench.start(image=facts.id)
+    assert refused.value.reason is Reason.SANDBOX_START_FAILED and '"sh"' in refused.value.message
+    assert await bench.nothing_left()
+
+
+async def test_an_image_without_root_in_its_tables_works(bench: Bench, builds: Builds) -> None:
+    image = builds.image("FROM busybox:latest\nRUN rm -f /etc/passwd /etc/group\n")
+    world = await bench.start(image=(await bench.kind.provide(image, bench.admitted)).id)
+    for user in (None, "root", "0", "0:0", "root:root"):
+        assert (await bench.run(world, "id -u; echo $HOME", user=user))[1] == "0\n/root\n"
+    assert (await bench.run(world, "id -u; id -g", user="1234:5"))[1] == "1234\n5\n"
+
+
+# --- built
+
+
+async def test_what_is_built_is_used_again(bench: Bench, builds: Builds) -> None:
+    image = builds.image("FROM busybox:latest\nRUN date +%N > /made\n")
+    facts = await asyncio.gather(*(bench.kind.provide(image, bench.admitted) for _ in range(3)))
+    assert len({each.id for each in facts}) == 1
+    (image.context / "Dockerfile").write_text("FROM busybox:latest\nRUN exit 1\n")  # not looked at: same key
+    assert (await DockerKind().provide(image, bench.admitted)).id == facts[0].id
+
+
+async def test_arguments_target_and_another_dockerfile_reach_the_builder(bench: Bench, builds: Builds) -> None:
+    text = "ARG WORD=none\nFROM busybox:latest AS one\nARG WORD\nRUN echo $WORD > /word\nFROM one AS two\nRUN exit 1\n"
+    image = builds.image("FROM nothing\n", dockerfile="sub/other", target="one", args={"WORD": "a b"})
+    (image.context / "sub").mkdir()
+    (image.context / "sub/other").write_text(text)
+    (image.context / ".dockerignore").write_text("sub\n*.md\n")
+    world = await bench.start(image=(await bench.kind.provide(image, bench.admitted)).id)
+    assert (await bench.run(world, "cat /word"))[1] == "a b\n"
+
+
+async def test_what_dockerignore_leaves_out_is_not_sent(bench: Bench, builds: Builds) -> None:
+    image = builds.image("FROM busybox:latest\nCOPY . /all/\n")
+    for name in ("keep.txt", "drop.log", "deep/a.log", "deep/keep.log", "out/x"):
+        (image.context / name).parent.mkdir(exist_ok=True)
+        (image.context / name).write_text(name)
+    (image.context / "link").symlink_to("/etc/passwd")
+    (image.context / ".dockerignore").write_text("# logs\n**/*.log\n!deep/keep.log\nout/\nDockerfile\n.dockerignore\n")
+    world = await bench.start(image=(await bench.kind.provide(image, bench.admitted)).id)
+    assert (await bench.run(world, "cd /all; find . | sort; readlink link"))[1] == (
+        ".\n./deep\n./deep/keep.log\n./keep.txt\n./link\n/etc/passwd\n"
+    )
+
+
+async def test_a_build_that_fails_says_the_end_of_its_log(bench: Bench, builds: Builds) -> None:
+    before = containers_of_builds()
+    image = builds.image("FROM busybox:latest\nRUN seq 1 2000; echo 'it is here'; exit 3\n")
+    with pytest.raises(Refusal) as refused:
+        await bench.kind.provide(image, bench.admitted)
+    assert refused.value.reason is Reason.IMAGE_BUILD_FAILED
+    assert "it is here" in refused.value.message and "\n1\n" not in refused.value.message
+    assert containers_of_builds() <= before
+
+
+@pytest.mark.parametrize("how", ["cancelled", "deadline"])
+async def test_nothing_of_a_build_that_is_broken_off_stays(bench: Bench, builds: Builds, how: str) -> None:
+    image = builds.image("FROM busybox:latest\nRUN echo begun-98761 && sleep 98761\n", timeout_sec=3.0)
+    coming = asyncio.create_task(bench.kind.provide(image, bench.admitted))
+
+    def sleeps() -> bool:
+        rows = call("GET", "containers/json", params={"all": "1"})
+        return any("98761" in row["Command"] for row in rows)
+
+    for _ in range(1000):
+        if sleeps():
+            break
+        await asyncio.sleep(0.01)
+    else:
+        raise AssertionError("the build begins")
+    if how == "cancelled":
+        coming.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await coming
+    else:
+        with pytest.raises(Refusal) as refused:
+            await coming
+        assert refused.value.reason is Reason.IMAGE_BUILD_FAILED
+    for _ in range(1000):
+        if not sleeps():
+            break
+        await asyncio.sleep(0.01)
+    assert not sleeps()
+
+
+async def test_a_base_that_moved_is_refused(bench: Bench, builds: Builds) -> None:
+    for ids in ({"busybox:latest": "sha256:" + "0" * 64}, {NONE: "sha256:" + "0" * 64}):
+        image = builds.image("FROM busybox:latest\n", base_ids=ids)
+        with pytest.raises(Refusal) as refused:
+            await bench.kind.provide(image, bench.admitted)
+        assert refused.value.reason is Reason.IMAGE_MOVED
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "RUN <<EOF\necho 1\nEOF",
+        "RUN --mount=type=cache,target=/x echo 1",
+        "COPY --chmod=755 Dockerfile /x",
+        "COPY <<E /x\nhello\nE",
+        "ADD --checksum=sha256:0 Dockerfile /x",
+        "RUN \\\n  --network=none echo 1",
+    ],
+)
+async def test_what_the_builder_cannot_do_is_refused_before(bench: Bench, builds: Builds, line: str) -> None:
+    image = builds.image(f"FROM busybox:latest\nRUN touch /before\n{line}\n")
+    with pytest.raises(Refusal) as refused:
+        await bench.kind.provide(image, bench.admitted)
+    assert refused.value.reason is Reason.BUILD_UNSUPPORTED
+    assert "line 3" in refused.value.message
+
+
+async def test_a_context_that_cannot_be_sent_is_refused(bench: Bench, builds: Builds) -> None:
+    image = builds.image("FROM busybox:latest\nCOPY . /\n")
+    os.mkfifo(image.context / "pipe")
+    with pytest.raises(Refusal) as refused:
+        await bench.kind.provide(image, bench.admitted)
+    assert refused.value.reason is Reason.PATH_UNSAFE
