@@ -228,6 +228,26 @@ def test_a_run_folder_whose_disk_is_full_ends_on_the_record(proctor: Proctor, sm
     engine.check()
 
 
+def test_a_world_that_is_kept_is_there_until_somebody_removes_it(proctor: Proctor, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    engine = OnTheEngine(run, "none")
+    study = make_study(tmp_path / "study", command="echo right > /app/answer; echo mine > /srv/of-the-agent")
+    status, said = proctor("run", study, "--out", run, "--waive", "git_dirty", "--quiet", "--keep")
+    assert status == 0, said
+    (kept,) = engine.images()
+    try:
+        assert proctor("prune", run) == (0, f"{run}: 0 things removed\n")
+        # what another run removes at its start is of dead runs, as this one is
+        assert proctor("run", study, "--out", tmp_path / "other", "--waive", "git_dirty", "--quiet")[0] == 0
+        trial = bodies(run, Kind.TRIAL_FINAL)[0]["trial"]
+        with proctor.start("shell", run, trial[:8], stdin=subprocess.PIPE) as process:
+            said = process.communicate("cat /srv/of-the-agent; exit 3\n", timeout=ENOUGH_SEC)[0]
+        assert (process.returncode, said) == (3, "mine\n")
+        assert engine.left() == [kept]
+    finally:
+        docker("rmi", "-f", kept)
+
+
 def test_a_run_removes_at_its_start_what_dead_runs_left(proctor: Proctor, tmp_path: Path, others: Others) -> None:
     ours = {"proctor.run": "proctor-x", "proctor.scratch": "/elsewhere/scratch/a"}
     dead = {**ours, "proctor.owner": owner(1, started=0)}
