@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from proctor.core.money import ZERO, Usd
 from proctor.core.usage import INPUTS, Bucket, Usage
@@ -90,7 +91,13 @@ class Prices:
                 held = row
         if held is None:
             raise NoPrice(bucket)
-        return Usd.parse(held.usd_per_million)
+        return _parsed(held.usd_per_million)
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Usd:
+    # a run has a few prices, and asks for each of them at every exchange
+    return Usd.parse(text)
 
 
 __all__ = ["INPUTS", "NoPrice", "PriceRow", "Prices"]

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import ParamSpec, TypeVar
 
-from proctor.core.canonical import encode
 from proctor.core.redact import Redactor
 from proctor.core.waiting import in_thread
 from proctor.evidence.disk import write_refusal
@@ -35,12 +34,12 @@ class Recording:
 
     def __init__(self, run: RunFolder, redactor: Redactor) -> None:
         self._redactor = redactor
-        self._spool = Spool(run)
+        self._run = run
+        self._spool: Spool | None = None
         self._waiting: list[bytes] = []
         self._rest = b""
         self._known = redactor.stream()
         self._size = 0
-        self._spooled = False
         self._changed = False
         self._offset = 0
         self._offsets = array("Q")
@@ -49,7 +48,7 @@ class Recording:
     @property
     def full(self) -> bool:
         """Whether `keep` has something to do."""
-        return self._size > (_PIECE if self._spooled else MAX_FRAME_CONTENT)
+        return self._size > (MAX_FRAME_CONTENT if self._spool is None else _PIECE)
 
     def chunk(self, at_ns: int) -> None:
         """What is taken from here on came in one piece, at that time."""
@@ -68,7 +67,8 @@ class Recording:
 
     async def keep(self) -> None:
         """Write what is waiting to disk, as far as it can be cut. Raises Refusal `disk_full`, `write_failed`."""
-        await self._blocking(self._write, False)
+        self._spool = self._spool or Spool(self._run)
+        await self._blocking(self._write, self._spool, False)
 
     async def close(self, *, chunks: bool, flags: tuple[str, ...] = ()) -> Recorded:
         """All of it.
@@ -79,19 +79,20 @@ class Recording:
 
         Raises Refusal `disk_full`, `write_failed`.
         """
-        if self._spooled:
-            await self._blocking(self._write, True)
+        if self._spool is not None:
+            await self._blocking(self._write, self._spool, True)
             content = await self._blocking(self._spool.finish)
         else:
             content = self._clean(b"".join(self._waiting))
-        kept = self._map() if chunks and self._offsets and not self._changed else None
+        kept = self._map() if chunks and self._offset and not self._changed else None
         return Recorded(content, kept, flags)
 
     def discard(self) -> None:
         """Nothing of it is kept."""
         # what cannot be removed now, is when the run is taken up
         with suppress(OSError):
-            self._spool.discard()
+            if self._spool is not None:
+                self._spool.discard()
 
     async def _blocking(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
@@ -105,10 +106,10 @@ class Recording:
             self._offsets.pop()
         first = self._times[0]
         pairs = zip(self._offsets, self._times, strict=False)
-        return encode([[offset, max(0, at - first)] for offset, at in pairs])
+        # of whole numbers alone, this is canonical JSON
+        return b"[%b]" % b",".join(b"[%d,%d]" % (offset, at - first) for offset, at in pairs)
 
-    def _write(self, all_of_it: bool) -> None:
-        self._spooled = True
+    def _write(self, spool: Spool, all_of_it: bool) -> None:
         # known values are found over every border, so that only what looks like a secret must not be cut
         data = self._rest + b"".join(map(self._known.feed, self._waiting))
         self._waiting, self._size = [], 0
@@ -118,11 +119,11 @@ class Recording:
         at = 0
         while len(data) - at > _PIECE:
             end = _cut(data, at, at + _PIECE)
-            self._spool.write(self._clean(data[at:end]))
+            spool.write(self._clean(data[at:end]))
             at = end
         self._rest = data[at:]
         if all_of_it:
-            self._spool.write(self._clean(self._rest))
+            spool.write(self._clean(self._rest))
 
     def _clean(self, data: bytes) -> bytes:
         clean = self._redactor.bytes(data)

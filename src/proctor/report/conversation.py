@@ -14,7 +14,7 @@ from proctor.evidence.kinds import Kind
 from proctor.evidence.reader import read_blob
 from proctor.evidence.runfolder import RunFolder
 from proctor.gateway.wire.base import Reply
-from proctor.gateway.wire.formats import WIRES, answer, conversation
+from proctor.gateway.wire.formats import WIRES, answer, api_of_route, conversation
 from proctor.report.text import count, dollars, safe, safe_output, seconds
 from proctor.report.trial import AttemptTold
 from proctor.study import Design
@@ -47,7 +47,9 @@ class Turn:
             "exchange": self.admitted["exchange"],
             "model": self.admitted["model"],
             "held": self.admitted["held"],
+            "route": self.admitted["route"],
             "retries": self.admitted["retries"],
+            "mutations": list(self.admitted["mutations"]),
             "ended": ended,
             "new_messages": [_message(message) for message in self.new],
             "earlier_messages_dropped": self.dropped,
@@ -82,7 +84,7 @@ def turns(run: RunFolder, design: Design, arm: str, told: AttemptTold) -> list[T
     found: list[Turn] = []
     known: list[Message] = []
     for admitted in told.said.get(Kind.EXCHANGE_ADMITTED, ()):
-        api = _api(design, str(admitted["model"]), arm)
+        api = _api(design, arm, admitted)
         ended = ends.get(admitted["exchange"])
         messages, unread = _messages(run, api, admitted)
         kept = _common(known, messages)
@@ -97,9 +99,10 @@ def turns(run: RunFolder, design: Design, arm: str, told: AttemptTold) -> list[T
     return found
 
 
-def _api(design: Design, model: str, arm: str) -> str:
+def _api(design: Design, arm: str, admitted: Mapping[str, Any]) -> str:
+    """The wire format of an exchange: its route's, as agents inside have a choice; else its model's."""
     try:
-        api = design.model(model, arm).api
+        api = api_of_route(admitted["route"]) or design.model(str(admitted["model"]), arm).api
     except KeyError as error:
         raise Refusal(Reason.EVIDENCE_DAMAGED, "an exchange names a model that the design has not") from error
     if api not in WIRES:

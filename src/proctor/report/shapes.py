@@ -33,7 +33,7 @@ def check_shape(kind: Kind, body: Mapping[str, Any]) -> None:
         case Kind.RUN_DRAINING:
             _are(str, body["cause"])
         case Kind.EXCHANGE_ADMITTED:
-            _are(str, body["exchange"], body["route"], body["held"])
+            _are(str, body["exchange"], body["route"], body["held"], *_are(list, body["mutations"]))
             _text_or_none(body["retries"])
         case Kind.EXCHANGE_ENDED:
             _are(str, body["exchange"], body["outcome"], body["charged"], *_are(list, body["flags"]))
