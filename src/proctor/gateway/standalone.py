@@ -208,7 +208,7 @@ class Standalone:
         if route.model is not None:
             name = route.model.removeprefix("models/")
             self._catalog.resolve(name)
-            return Response(body=models_body(self._catalog.api, name), content_type="application/json")
+            return Response(body=models_body(self._catalog.api, name, name), content_type="application/json")
         whole: dict[str, Any] = {}
         for name in self._catalog.names():
             each = orjson.loads(models_body(self._catalog.api, name))

@@ -90,6 +90,12 @@ class CallsShown:
                 self._say(line)
                 self._last, self._said = line, time.monotonic()
 
+    def drains(self) -> None:
+        """Nothing new is taken from here on."""
+        if not self._quiet:
+            count = len(self._state.open)
+            self._say(f"stopping: {count} in flight, which is waited for; again, and that ends it at its worst case")
+
     def end(self) -> None:
         """Show the whole table, for good."""
         self.__exit__()

@@ -171,6 +171,9 @@ class _Session:
                 self._shown.tick()
                 await self._a_while(stop, standalone)
             drained = asyncio.ensure_future(standalone.drain())
+            # it has begun by the time that anybody reads of it
+            await asyncio.sleep(0)
+            self._shown.drains()
             try:
                 while not drained.done():
                     self._shown.tick()
