@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fake_worlds import FakeWorld
 from launching import Place, ready_of
+from proctor.agents.base import McpServer
 from proctor.core.exits import Exit
 from proctor.core.network import Network
 from proctor.core.tokens import seal_admitted
 from proctor.evidence.fold import NextAttempt
 from proctor.rollout.job import Artifact, Command, Healthcheck, Job
 from proctor.runner.inputs import Inputs, stage
-from proctor.runner.jobs import _least, _stricter, make_job
+from proctor.runner.jobs import make_job
 from proctor.sandbox.base import Limits, PutItem
 from proctor.study import plan
 
@@ -89,18 +88,6 @@ def make(place: Place) -> Make:
         return {arm: job for arm, job in found.items() if isinstance(job, Job)}
 
     return jobs
-
-
-@given(st.lists(st.none() | st.floats(0.1, 1e6), max_size=3))
-def test_the_stricter_of_limits_is_the_least_that_is_said(limits: list[float | None]) -> None:
-    said = [limit for limit in limits if limit is not None]
-    assert _stricter(*limits) == (min(said) if said else None)
-
-
-@given(st.lists(st.none() | st.integers(1, 1 << 40), max_size=3))
-def test_the_least_of_sizes_likewise(limits: list[int | None]) -> None:
-    said = [limit for limit in limits if limit is not None]
-    assert _least(*limits) == (min(said) if said else None)
 
 
 @pytest.mark.parametrize(
@@ -250,6 +237,12 @@ def test_a_separate_verifier_has_a_world_of_its_own(make: Make) -> None:
     # its own build brings the tests
     assert job.tests.folder is None
     assert [step.target for step in job.separate.steps if isinstance(step, PutItem) and step.source] == ["/tests"]
+
+
+def test_the_servers_of_a_task_are_its_agent_s(make: Make) -> None:
+    servers = '[{name = "m", url = "http://x"}, {name = "n", transport = "stdio", command = "c", args = ["-x"]}]'
+    job = make(Wish(task=f"[environment]\nmcp_servers = {servers}\n"))["a"]
+    assert job.mcp_servers == (McpServer("m", "sse", "http://x"), McpServer("n", "stdio", None, "c", ("-x",)))
 
 
 @pytest.mark.parametrize(("agent", "handed"), [("oracle", True), ("nop", False), ("command", False)])

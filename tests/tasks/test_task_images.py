@@ -106,7 +106,6 @@ def test_what_only_buildkit_can_is_named_with_its_line(folder: Make, images: Off
     root = folder({"environment/Dockerfile": f"FROM debian:12\nRUN make\n{line}\n"})
     (refusal,) = obstacles(read_task(root), images())
     assert (refusal.reason, refusal.path) == (Reason.BUILD_UNSUPPORTED, f"{root}/environment/Dockerfile:3")
-    assert obstacles(read_task(root), images(buildkit=True)) == []
 
 
 def test_a_platform_that_the_file_sets_is_the_classic_builder_s_too(folder: Make, images: Offers) -> None:

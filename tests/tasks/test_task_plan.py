@@ -87,16 +87,6 @@ def test_each_obstacle_alone_by_its_reason(
     assert found[0].path
 
 
-def test_the_servers_of_a_task_are_its_agent_s(folder: Make, offer: Offers) -> None:
-    servers = "[{name = 'm', url = 'http://x'}, {name = 'n', transport = 'stdio', command = 'c', args = ['-x']}]"
-    task = read_task(folder({"task.toml": f"[environment]\nmcp_servers = {servers}"}))
-    plan = environment_plan(task, offer(agent="command"))
-    assert [(each.name, each.transport, each.url, each.command, each.args) for each in plan.mcp_servers] == [
-        ("m", "sse", "http://x", None, []),
-        ("n", "stdio", None, "c", ["-x"]),
-    ]
-
-
 def test_obstacles_are_all_said_at_once(folder: Make, offer: Offers) -> None:
     root = folder(
         {

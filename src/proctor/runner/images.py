@@ -38,7 +38,7 @@ def name_of(plan: ImagePlan) -> str:
     """What an image is called among those of a run: the same for plans that come to the same image."""
     if plan.reference is not None:
         return plan.reference
-    content = [plan.context_sha256, plan.dockerfile, dict(plan.bases), dict(plan.args)]
+    content = [plan.context_sha256, dict(plan.bases)]
     return f"build {hashlib.sha256(encode(content)).hexdigest()}"
 
 
@@ -98,14 +98,12 @@ def _context(build: _Build, bases: Mapping[str, ImageFacts], at: Callable[[Path]
     key = build_key(plan, ids, next((facts.platform for facts in bases.values()), "linux"))
     folder = _folder(admitted) / key[:32]
     shutil.copytree(at(build.task.path) / plan.folder, folder, symlinks=True)
-    file = folder / plan.dockerfile
+    file = folder / "Dockerfile"
     text = pinned(file.read_text(encoding="utf-8"), recipe, ids)
     file.unlink()
     file.write_text(text, encoding="utf-8")
     return Image(
         context=folder,
-        dockerfile=plan.dockerfile,
-        args=plan.args,
         base_ids={each: each for each in ids.values()},  # as the Dockerfile that is built names them
         key=key,
         timeout_sec=plan.timeout_sec,

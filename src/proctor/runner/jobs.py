@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from proctor.admission.ready import Ready
 from proctor.agents.base import McpServer, Solution
@@ -28,6 +28,8 @@ from proctor.tasks.recipe import Command as BuildCommand
 from proctor.tasks.recipe import Folder
 from proctor.tasks.schema import EnvironmentTable, McpServerTable
 from proctor.tasks.task import TEST_SCRIPT, Task
+
+Limit = TypeVar("Limit", int, float)
 
 
 def make_job(ready: Ready, inputs: Inputs, trial: Trial, coming: NextAttempt) -> Job | RowJob:
@@ -86,10 +88,9 @@ def make_job(ready: Ready, inputs: Inputs, trial: Trial, coming: NextAttempt) ->
         ),
         duplicate_tests=DuplicateTests(design.grading.duplicate_tests),
         hidden=ready.hidden,
-        # a verifier whose task gives it a world of its own is isolated whatever the study says
         assurance=_assurance(design, plan),
         idle_sec=agent.idle_timeout_sec,
-        mcp_servers=tuple(_server(each) for each in plan.mcp_servers),
+        mcp_servers=tuple(_server(each) for each in task.environment.table.mcp_servers),
         keep=ready.keep,
     )
 
@@ -148,8 +149,8 @@ def _world(
         steps=tuple(_step(step, plan.starts_in, table.build_timeout_sec, inputs) for step in plan.build),
         limits=Limits(
             cpus=_stricter(plan.cpus, sandbox.cpus),
-            memory_bytes=_least(plan.memory_bytes, sandbox.memory_bytes),
-            storage_bytes=_least(plan.storage_bytes, sandbox.storage_bytes),
+            memory_bytes=_stricter(plan.memory_bytes, sandbox.memory_bytes),
+            storage_bytes=_stricter(plan.storage_bytes, sandbox.storage_bytes),
             pids=sandbox.pids,
         ),
         network=Network(network),
@@ -198,11 +199,6 @@ def _solution(task: Task, plan: TaskPlan, inputs: Inputs) -> Solution | None:
     return Solution(inputs.at(task.path / folder), script, plan.solution_env, task.layout.solution_target)
 
 
-def _stricter(*limits: float | None) -> float | None:
-    known = [limit for limit in limits if limit is not None]
-    return min(known) if known else None
-
-
-def _least(*limits: int | None) -> int | None:
+def _stricter(*limits: Limit | None) -> Limit | None:
     known = [limit for limit in limits if limit is not None]
     return min(known) if known else None

@@ -23,11 +23,8 @@ from proctor.tasks.recipe import Recipe, Unsupported
 from proctor.tasks.task import Environment
 from proctor.tasks.tree import Tree
 
-_ONLY_BUILDKIT = {
-    "RUN": frozenset({"mount", "network", "security", "device"}),
-    "COPY": frozenset({"chmod", "link", "parents", "exclude"}),
-    "ADD": frozenset({"chmod", "link", "checksum", "keep-git-dir", "exclude", "unpack"}),
-}
+# Flags that the engine's own builder knows; BuildKit has more of them.
+_CLASSIC = {"RUN": frozenset[str](), "COPY": frozenset({"from", "chown"}), "ADD": frozenset({"chown"})}
 _NO_IMAGE = "scratch"
 # variables that BuildKit sets by itself
 _PLATFORM = re.compile(r"\$\{?(BUILD|TARGET)(PLATFORM|OS|ARCH|VARIANT)")
@@ -37,18 +34,16 @@ _PLATFORM = re.compile(r"\$\{?(BUILD|TARGET)(PLATFORM|OS|ARCH|VARIANT)")
 class ImagePlan:
     """What a world is made from. Either `reference` is the prebuilt image, or `folder` is built.
 
-    `folder` is relative to the task (`environment`, or where its tests lie), `dockerfile` a path in it and
-    `context_sha256` the digest of its tree. `bases` has the images that the build starts from: as the Dockerfile names
-    them, variables replaced, and which is taken for them. `named` is the image as the task names it, for records.
+    `folder` is relative to the task (`environment`, or where its tests lie) and holds a Dockerfile; `context_sha256` is
+    the digest of its tree. `bases` has the images that the build starts from: as the Dockerfile names them, variables
+    replaced, and which is taken for them. `named` is the image as the task names it, for records.
     """
 
     named: str
     reference: str | None = None
     folder: str | None = None
-    dockerfile: str = "Dockerfile"
     context_sha256: str | None = None
     bases: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    args: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     timeout_sec: float = 600.0
 
     @property
@@ -82,7 +77,7 @@ def plan_image(environment: Environment, tree: Tree, offer: Offer) -> tuple[Imag
         bases=bases,
         timeout_sec=environment.table.build_timeout_sec,
     )
-    return plan, [] if offer.buildkit else _only_buildkit(recipe, file)
+    return plan, _only_buildkit(recipe, file)
 
 
 def _outside(folder: str, names: Iterable[str], tree: Tree) -> list[Refusal]:
@@ -111,8 +106,6 @@ def build_key(plan: ImagePlan, base_ids: Mapping[str, str], platform: str) -> st
     """
     content: dict[str, Any] = {
         "context": plan.context_sha256,
-        "dockerfile": plan.dockerfile,
-        "args": dict(plan.args),
         "bases": dict(base_ids),
         "platform": platform,
     }
@@ -196,6 +189,10 @@ def _only_buildkit(recipe: Recipe, file: str) -> list[Refusal]:
 def _beyond_classic(instruction: Instruction) -> Unsupported | None:
     if instruction.heredoc:
         return Unsupported(instruction.line, instruction.text, "a heredoc")
-    only = _ONLY_BUILDKIT.get(instruction.keyword, frozenset())
-    flags = [f"--{name}" for name, value in instruction.flags if name in only or _PLATFORM.search(value)]
+    known = _CLASSIC.get(instruction.keyword)
+    flags = [
+        f"--{name}"
+        for name, value in instruction.flags
+        if (known is not None and name not in known) or _PLATFORM.search(value)
+    ]
     return Unsupported(instruction.line, instruction.text, ", ".join(flags)) if flags else None

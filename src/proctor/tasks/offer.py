@@ -17,23 +17,12 @@ from proctor.tasks.recipe import Unsupported
 from proctor.tasks.roots import RootFacts
 
 # Images of a distribution and nothing else; `python` adds the interpreter, which a stand-in must have too.
-_DISTRIBUTIONS = (
-    *(
-        "almalinux",
-        "alpine",
-        "amazonlinux",
-        "archlinux",
-        "bash",
-        "busybox",
-        "centos",
-        "debian",
-        "fedora",
-        "oraclelinux",
-    ),
-    *("rockylinux", "ubuntu"),
+_PLAIN_IMAGES = frozenset(
+    {
+        *("almalinux", "alpine", "amazonlinux", "archlinux", "bash", "busybox", "centos", "debian", "fedora"),
+        *("oraclelinux", "rockylinux", "ubuntu", "python"),
+    }
 )
-_PLAIN_IMAGES = frozenset({*_DISTRIBUTIONS, "python"})
-
 
 Named = TypeVar("Named")
 
@@ -44,8 +33,8 @@ class Offer:
 
     `networks` are the modes that the kind has, `network` the one that the study asks for. `host_env` is what `${VAR}`
     may be looked up in, `withheld_env` names in it that never go in. `substitutes` maps images as the study writes
-    them to roots, and `image_substitutes` to images, for a kind that has them. `buildkit` says that its builds know
-    more than the classic builder's. `agent` is the agent's name, None where it does not matter.
+    them to roots, and `image_substitutes` to images, for a kind that has them. `agent` is the agent's name,
+    None where it does not matter.
     """
 
     sandbox: str
@@ -56,7 +45,6 @@ class Offer:
     default_root: RootFacts
     substitutes: Mapping[str, RootFacts] = field(default_factory=dict)
     image_substitutes: Mapping[str, str] = field(default_factory=dict)
-    buildkit: bool = False
     host_env: Mapping[str, str] = field(default_factory=dict)
     withheld_env: frozenset[str] = frozenset()
     agent: str | None = None

@@ -12,7 +12,6 @@ from proctor.tasks.environment_plan import EnvironmentPlan, missing_variables, p
 from proctor.tasks.images import ImagePlan
 from proctor.tasks.offer import Offer, agent_network, verifier_network
 from proctor.tasks.recipe import Copy, Unsupported
-from proctor.tasks.schema import McpServerTable
 from proctor.tasks.task import Task
 from proctor.tasks.users import other_than_root, root_id
 from proctor.tasks.variables import resolve
@@ -41,7 +40,6 @@ class TaskPlan:
     solution_env: Mapping[str, str]
     host_variables: tuple[str, ...]
     notes: tuple[str, ...]
-    mcp_servers: tuple[McpServerTable, ...] = ()
 
     @property
     def images(self) -> tuple[ImagePlan, ...]:
@@ -101,7 +99,6 @@ def plan_task(task: Task, offer: Offer) -> tuple[TaskPlan, list[Refusal]]:
         solution_env=solution_env.env,
         host_variables=tuple(dict.fromkeys(name for names in taken for name in names)),
         notes=tuple(_network_notes(task, agent_mode, verifier_mode)),
-        mcp_servers=tuple(task.environment.table.mcp_servers),
     )
     return plan, refusals
 
