@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -181,7 +181,7 @@ def _only_buildkit(recipe: Recipe, file: str) -> list[Refusal]:
             Reason.BUILD_UNSUPPORTED,
             f"{recipe.path} line {first.line} needs BuildKit: {first.text}: {first.why}{more}.",
             path=f"{file}:{first.line}",
-            observed=[{"line": line.line, "text": line.text, "why": line.why} for line in lines],
+            observed=[asdict(line) for line in lines],
         )
     ]
 
