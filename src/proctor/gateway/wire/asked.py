@@ -10,18 +10,13 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.usage import Bucket
 from proctor.gateway.wire.content import Found, camel, shown
+from proctor.gateway.wire.features import BOUNDS
 from proctor.gateway.wire.reading import json_value
-from proctor.gateway.wire.routes import ANTHROPIC, CHAT, GEMINI, RESPONSES, Kind, Route
+from proctor.gateway.wire.routes import CHAT, GEMINI, Kind, Route
 
 # Above every bound that a model has, by far.
 _MOST = 10**9
 _EMBEDDING_KEYS = frozenset({"model", "input", "encoding_format", "dimensions", "user"})
-_BOUNDS = {
-    CHAT: ("max_completion_tokens", "max_tokens"),
-    RESPONSES: ("max_output_tokens",),
-    ANTHROPIC: ("max_tokens",),
-    GEMINI: ("maxOutputTokens",),
-}
 _CHOICES = {CHAT: ("n", "best_of"), GEMINI: ("candidateCount",)}
 
 
@@ -74,7 +69,7 @@ def read_asked(route: Route, body: bytes) -> Asked:
         model=model,
         stream=route.stream or _stream(request),
         # Of two bounds, compatible servers differ in which they go by.
-        max_output=max(_counts(bounded, _BOUNDS[route.api], 0), default=None),
+        max_output=max(_counts(bounded, BOUNDS[route.api], 0), default=None),
         choices=max(_counts(bounded, _CHOICES.get(route.api, ()), 1), default=1),
         tools=found.tools,
         elsewhere=found.elsewhere,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.usage import Bucket
 from proctor.gateway.wire.features import KEPT, KEYS, TEXT_ITEMS, TEXT_PARTS, changing, provider_tool
+from proctor.gateway.wire.requests import as_list
 from proctor.gateway.wire.routes import ANTHROPIC, CHAT, GEMINI, RESPONSES
 
 # A list of all that is wrong with a hostile request would be as long as the request.
@@ -75,7 +76,7 @@ class Found:
             self._items(request.get("instructions"))
             self._items(request.get("input"))
         elif self._api == GEMINI:
-            for content in (request.get("systemInstruction"), *_list(request.get("contents"))):
+            for content in (request.get("systemInstruction"), *as_list(request.get("contents"))):
                 self._gemini_content(content)
 
     def _keys(self, request: Mapping[str, Any]) -> None:
@@ -89,7 +90,7 @@ class Found:
                 self._dear(key if listed else f"unknown key {key}")
 
     def _tools(self, tools: Any) -> None:
-        for each in _list(tools):
+        for each in as_list(tools):
             self.tools = True
             tool = _object(each)
             if self._api == GEMINI:
@@ -102,7 +103,7 @@ class Found:
                 self._tools(tool.get("tools"))
 
     def _messages(self, messages: Any) -> None:
-        for each in _list(messages):
+        for each in as_list(messages):
             message = _object(each)
             self._parts(message.get("content"))
             if message.get("audio") is not None:
@@ -111,7 +112,7 @@ class Found:
     def _parts(self, content: Any) -> None:
         if isinstance(content, str):
             return
-        for each in _list(content):
+        for each in as_list(content):
             if isinstance(each, str):
                 continue
             part = _object(each)
@@ -135,7 +136,7 @@ class Found:
             self._far("document")
 
     def _tool_changes(self, part: Mapping[str, Any]) -> None:
-        for change in (part, *map(_object, _list(part.get("tool_changes")))):
+        for change in (part, *map(_object, as_list(part.get("tool_changes")))):
             if change.get("type") == "tool_addition":
                 tool = _object(change.get("tool"))
                 if tool.get("type") == "tool_definition":
@@ -144,7 +145,7 @@ class Found:
     def _items(self, items: Any) -> None:
         if isinstance(items, str):
             return
-        for each in _list(items):
+        for each in as_list(items):
             item = _object(each)
             kind = item.get("type", "message")
             if kind == "reasoning":
@@ -153,12 +154,12 @@ class Found:
             elif not isinstance(kind, str) or kind not in TEXT_ITEMS:
                 self._far(kind if isinstance(kind, str) else "an item without a type")
             self._tools(item.get("tools"))
-            self._parts(_in_list(item.get("content")))
+            self._parts(item.get("content"))
             if kind != "shell_call_output":
-                self._parts(_in_list(item.get("output")))
+                self._parts(item.get("output"))
 
     def _gemini_content(self, content: Any) -> None:
-        for each in _list(camel(_object(content)).get("parts")):
+        for each in as_list(camel(_object(content)).get("parts")):
             for key, said in camel(_object(each)).items():
                 value = camel(_object(said))
                 if key == "functionResponse":
@@ -191,12 +192,3 @@ class Found:
 
 def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> Iterable[Any]:
-    """A value that should be a list, as the one that is read of it: what is in an object is not passed over."""
-    return value if isinstance(value, list) else () if value is None else (value,)
-
-
-def _in_list(value: Any) -> Any:
-    return [value] if isinstance(value, dict) else value

@@ -130,6 +130,16 @@ _GEMINI: dict[str, Rule] = {
     ),
 }
 
+# The names of the bound of the output, the first as it is written where none is there; Gemini knows two spellings.
+BOUNDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        CHAT: ("max_completion_tokens", "max_tokens"),
+        RESPONSES: ("max_output_tokens",),
+        ANTHROPIC: ("max_tokens",),
+        GEMINI: ("maxOutputTokens", "max_output_tokens"),
+    }
+)
+
 KEYS: Mapping[str, Mapping[str, Rule]] = MappingProxyType(
     {CHAT: _CHAT, RESPONSES: _RESPONSES, ANTHROPIC: _ANTHROPIC, GEMINI: _GEMINI}
 )

@@ -6,23 +6,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterable, Iterator
 
-from proctor.gateway.wire.routes import ANTHROPIC, CHAT, GEMINI, RESPONSES, Kind, Route
+from proctor.gateway.wire.features import BOUNDS
+from proctor.gateway.wire.routes import CHAT, GEMINI, Kind, Route
 
 INCLUDE_USAGE = "include_usage"
 CLAMP_MAX_OUTPUT = "clamp_max_output"
 
-# By format, each name of the bound, in the spelling that is written where none is there.
-_BOUNDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        CHAT: ("max_completion_tokens", "max_tokens"),
-        RESPONSES: ("max_output_tokens",),
-        ANTHROPIC: ("max_tokens",),
-        GEMINI: ("maxOutputTokens", "max_output_tokens"),
-    }
-)
 _GEMINI_CONFIG = ("generationConfig", "generation_config")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()
@@ -54,7 +45,7 @@ def mutated(
     if INCLUDE_USAGE in admitted and route.api == CHAT and root.value("stream") is True:
         edits[INCLUDE_USAGE] = list(_telling_usage(root))
     if CLAMP_MAX_OUTPUT in admitted:
-        first = chat_bound if route.api == CHAT else _BOUNDS[route.api][0]
+        first = chat_bound if route.api == CHAT else BOUNDS[route.api][0]
         edits[CLAMP_MAX_OUTPUT] = list(_clamped(route, root, first, max_output))
     if not any(edits.values()):
         return body, ()
@@ -81,7 +72,7 @@ def _clamped(route: Route, root: _Object, first: str, most: int) -> Iterator[_Ed
         if not isinstance(config, dict):
             return
         holder = root.inner(name)
-    stated = [key for key in _BOUNDS[route.api] if holder.value(key) is not None]
+    stated = [key for key in BOUNDS[route.api] if holder.value(key) is not None]
     for key in stated:
         value = holder.value(key)
         if isinstance(value, int) and value > most:
