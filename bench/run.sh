@@ -14,6 +14,13 @@ if [ ! -x "$inspect" ]; then
     .venv/bin/python -m venv "$cache/inspect"
     "$cache/inspect/bin/python" -m pip --quiet --disable-pip-version-check install inspect-ai >&2
 fi
+litellm=$cache/litellm/bin/litellm
+if [ ! -x "$litellm" ]; then
+    rm -rf "$cache/litellm"
+    .venv/bin/python -m venv "$cache/litellm"
+    # where it cannot be had the gateway is compared with the bare pass-through alone, which is said
+    "$cache/litellm/bin/python" -m pip --quiet --disable-pip-version-check install 'litellm[proxy]' >&2 || true
+fi
 
 figures=$(mktemp)
 trap 'rm -f "$figures"' EXIT
@@ -27,6 +34,7 @@ for bench in bench/*.py; do
     echo "== $bench"
     case $bench in
     bench/startup.py) set -- "$inspect" ;;
+    bench/gateway.py) set -- "$litellm" ;;
     bench/rows.py) set -- "$cache/inspect/bin/python" ;;
     *) set -- ;;
     esac
