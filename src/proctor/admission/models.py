@@ -87,7 +87,7 @@ def _model(name: str, table: Model, day: date | None) -> ModelDesign:
         price=_prices(table, known, day, within),
         synthetic=practice,
         context_window=table.context_window,
-        mutations=tuple(sorted(set(table.mutations))),
+        mutations=tuple(sorted({each.value for each in table.mutations})),
     )
     # what the wire format has no word for would end the first attempt
     WIRES[design.api].check(design)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from proctor.cli.common import json_option, print_refusals, say
+from proctor.core.mutations import Mutation
 
 if TYPE_CHECKING:
     from proctor.runner.gateway import Serving
@@ -51,7 +52,7 @@ def _price(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     "--mutate",
     "mutations",
     multiple=True,
-    type=click.Choice(["include_usage", "clamp_max_output"]),
+    type=click.Choice([each.value for each in Mutation]),
     help="A change that requests may undergo; again for both.",
 )
 @click.option("--quiet", is_flag=True, help="No table.")

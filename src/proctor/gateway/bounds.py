@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from proctor.core.money import ZERO
+from proctor.core.mutations import Mutation
 from proctor.core.reasons import Reason
 from proctor.core.redact import Redactor
 from proctor.core.refusal import Refusal
@@ -13,7 +14,7 @@ from proctor.gateway.wire.asked import Asked, read_asked
 from proctor.gateway.wire.chat import bound_key
 from proctor.gateway.wire.decoding import decoded
 from proctor.gateway.wire.formats import WIRES
-from proctor.gateway.wire.mutating import CLAMP_MAX_OUTPUT, mutated
+from proctor.gateway.wire.mutating import mutated
 from proctor.gateway.wire.requests import MAX_REQUEST_BYTES
 from proctor.gateway.wire.routes import Kind, Route
 from proctor.study.design import ModelDesign
@@ -95,7 +96,7 @@ def _outputs(model: ModelDesign, asked: Asked) -> int:
     stated = most if asked.max_output is None else asked.max_output
     if stated * asked.choices <= most:
         return stated * asked.choices
-    if CLAMP_MAX_OUTPUT in model.mutations and asked.choices <= most:
+    if Mutation.CLAMP_MAX_OUTPUT in model.mutations and asked.choices <= most:
         return most // asked.choices * asked.choices
     raise Refusal(
         Reason.OUTPUT_ABOVE_BOUND,

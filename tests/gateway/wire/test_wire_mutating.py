@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proctor.core.mutations import Mutation
 from proctor.gateway.wire.asked import read_asked
-from proctor.gateway.wire.mutating import CLAMP_MAX_OUTPUT, INCLUDE_USAGE, mutated
+from proctor.gateway.wire.mutating import mutated
 from proctor.gateway.wire.routes import Route, find_route
 
-BOTH = frozenset({INCLUDE_USAGE, CLAMP_MAX_OUTPUT})
+BOTH = frozenset(Mutation)
 ROUTES = {
     "chat": "/v1/chat/completions",
     "responses": "/v1/responses",
@@ -52,7 +53,7 @@ USAGE = [
 
 @pytest.mark.parametrize(("body", "wanted"), USAGE)
 def test_a_stream_is_made_to_tell_its_usage(body: bytes, wanted: bytes) -> None:
-    assert mutated(route("chat"), body, frozenset({INCLUDE_USAGE}), 5) == (wanted, (INCLUDE_USAGE,))
+    assert mutated(route("chat"), body, frozenset({Mutation.INCLUDE_USAGE}), 5) == (wanted, (Mutation.INCLUDE_USAGE,))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_a_stream_is_made_to_tell_its_usage(body: bytes, wanted: bytes) -> None:
     ],
 )
 def test_a_request_that_needs_no_usage_stays(body: bytes) -> None:
-    assert mutated(route("chat"), body, frozenset({INCLUDE_USAGE}), 5) == (body, ())
+    assert mutated(route("chat"), body, frozenset({Mutation.INCLUDE_USAGE}), 5) == (body, ())
 
 
 CLAMPED = [
@@ -87,7 +88,10 @@ CLAMPED = [
 
 @pytest.mark.parametrize(("name", "body", "wanted"), CLAMPED)
 def test_a_bound_is_lowered_or_stated(name: str, body: bytes, wanted: bytes) -> None:
-    assert mutated(route(name), body, frozenset({CLAMP_MAX_OUTPUT}), 5) == (wanted, (CLAMP_MAX_OUTPUT,))
+    assert mutated(route(name), body, frozenset({Mutation.CLAMP_MAX_OUTPUT}), 5) == (
+        wanted,
+        (Mutation.CLAMP_MAX_OUTPUT,),
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,13 +111,13 @@ def test_a_bound_that_holds_stays(name: str, body: bytes) -> None:
 
 def test_a_server_that_knows_one_name_of_the_bound_alone_is_sent_that() -> None:
     body, made = mutated(route("chat"), b'{"model":"m"}', BOTH, 5, chat_bound="max_tokens")
-    assert (body, made) == (b'{"max_tokens":5,"model":"m"}', (CLAMP_MAX_OUTPUT,))
+    assert (body, made) == (b'{"max_tokens":5,"model":"m"}', (Mutation.CLAMP_MAX_OUTPUT,))
 
 
 def test_nothing_that_is_not_admitted_happens() -> None:
     body = b'{"model":"m","stream":true,"max_tokens":900}'
     assert mutated(route("chat"), body, frozenset(), 5) == (body, ())
-    assert mutated(route("chat"), body, BOTH, 5)[1] == (INCLUDE_USAGE, CLAMP_MAX_OUTPUT)
+    assert mutated(route("chat"), body, BOTH, 5)[1] == (Mutation.INCLUDE_USAGE, Mutation.CLAMP_MAX_OUTPUT)
 
 
 def shared(one: bytes, other: bytes) -> int:

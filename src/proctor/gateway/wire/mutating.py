@@ -8,11 +8,9 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 
+from proctor.core.mutations import Mutation
 from proctor.gateway.wire.features import BOUNDS
 from proctor.gateway.wire.routes import CHAT, GEMINI, Kind, Route
-
-INCLUDE_USAGE = "include_usage"
-CLAMP_MAX_OUTPUT = "clamp_max_output"
 
 _GEMINI_CONFIG = ("generationConfig", "generation_config")
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -37,20 +35,20 @@ def mutated(
         max_output: tokens of output that each choice may have.
         chat_bound: what the model's provider calls the bound in the chat format.
     """
-    if route.kind is not Kind.ANSWER or not admitted & {INCLUDE_USAGE, CLAMP_MAX_OUTPUT}:
+    if route.kind is not Kind.ANSWER or not admitted:
         return body, ()
     text = body.decode("utf-8")
     root = _Object(text, 0)
-    edits: dict[str, list[_Edit]] = {}
-    if INCLUDE_USAGE in admitted and route.api == CHAT and root.value("stream") is True:
-        edits[INCLUDE_USAGE] = list(_telling_usage(root))
-    if CLAMP_MAX_OUTPUT in admitted:
+    edits: dict[Mutation, list[_Edit]] = {}
+    if Mutation.INCLUDE_USAGE in admitted and route.api == CHAT and root.value("stream") is True:
+        edits[Mutation.INCLUDE_USAGE] = list(_telling_usage(root))
+    if Mutation.CLAMP_MAX_OUTPUT in admitted:
         first = chat_bound if route.api == CHAT else BOUNDS[route.api][0]
-        edits[CLAMP_MAX_OUTPUT] = list(_clamped(route, root, first, max_output))
+        edits[Mutation.CLAMP_MAX_OUTPUT] = list(_clamped(route, root, first, max_output))
     if not any(edits.values()):
         return body, ()
     changed = _applied(text, (edit for made in edits.values() for edit in made))
-    return changed.encode(), tuple(name for name, made in edits.items() if made)
+    return changed.encode(), tuple(name.value for name, made in edits.items() if made)
 
 
 def _telling_usage(root: _Object) -> Iterator[_Edit]:

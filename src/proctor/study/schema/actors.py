@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from proctor.core.mutations import Mutation
 from proctor.study.schema.values import (
     AnyText,
     Command,
@@ -73,7 +74,7 @@ class Model(Table):
         description="Most tokens that can go in: the bound where a request's input is not in its body (images, stored "
         "conversations). The price table's otherwise; without one such requests are refused.",
     )
-    mutations: Many[Literal["include_usage", "clamp_max_output"]] = Field(
+    mutations: Many[Annotated[Mutation, Field(strict=False)]] = Field(
         default=(),
         description="What may be changed of the requests of agents inside: a chat stream asked for its usage; more "
         "output than `max_output_tokens` cut down to it. Nothing otherwise; each change is recorded.",
