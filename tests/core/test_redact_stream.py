@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -34,7 +35,7 @@ def passed(pieces: list[bytes], redactor: StreamRedactor | None = None) -> bytes
 
 def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
     places = sorted({0, *(cut % (len(data) + 1) for cut in cuts), len(data)})
-    return [data[start:end] for start, end in zip(places, places[1:], strict=False)]
+    return [data[start:end] for start, end in pairwise(places)]
 
 
 TEXTS = st.lists(

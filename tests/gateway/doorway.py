@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+from aiohttp import web
+from loopback import KEY, FakeClock, Handler, admitted
 
-from loopback import KEY, FakeClock, admitted
 from proctor.core.money import Usd
 from proctor.evidence.entries import Entry
 from proctor.evidence.kinds import Kind
@@ -25,6 +27,27 @@ from proctor.study.design import ModelDesign
 from spending_parts import Spending, limits
 
 CHAT = "/v1/chat/completions"
+EVENTS = [
+    b'data: {"model":"gpt-x","choices":[{"index":0,"delta":{"role":"assistant","content":"h"}}]}\n\n',
+    b'data: {"model":"gpt-x","choices":[{"index":0,"delta":{"content":"i"}}]}\n\n',
+    b'data: {"model":"gpt-x","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n',
+    b'data: {"model":"gpt-x","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}\n\n',
+    b"data: [DONE]\n\n",
+]
+
+
+def stream(*pieces: bytes) -> Handler:
+    """What answers with these pieces of a stream."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        for piece in pieces:
+            await response.write(piece)
+        await response.write_eof()
+        return response
+
+    return answer
 
 
 def asking(model: str = "gpt-x", **more: Any) -> bytes:
@@ -51,6 +74,7 @@ class Doorway:
     attempt: str
     record: Record
     session: aiohttp.ClientSession
+    clock: FakeClock
     _entries: list[Entry] | None = None
 
     async def post(self, body: bytes, path: str = CHAT, **more: Any) -> tuple[int, Mapping[str, str], bytes]:
@@ -59,6 +83,42 @@ class Doorway:
         headers |= more.pop("headers", {})
         async with self.session.post(self.opened.door.base_url + path, data=body, headers=headers, **more) as reply:
             return reply.status, reply.headers, await reply.read()
+
+    @property
+    def token(self) -> str:
+        """The door's."""
+        return self.opened.door.token
+
+    async def get(self, path: str, method: str = "GET", **headers: str) -> tuple[int, bytes]:
+        """A request without a body: status and body of its reply."""
+        sent = {"authorization": f"Bearer {self.token}", **headers}
+        async with self.session.request(method, self.opened.door.base_url + path, headers=sent) as reply:
+            return reply.status, await reply.read()
+
+    async def post_raw(self, body: bytes, path: str = CHAT) -> bytes:
+        """Send, and read all that comes until the connection ends, cleanly or not."""
+        reader, writer = await self.connect()
+        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.token}\r\nConnection: close\r\n"
+        writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        try:
+            return await self.rest(reader)
+        finally:
+            writer.close()
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection to the door."""
+        host, _, port = self.opened.door.base_url.removeprefix("http://").partition(":")
+        return await asyncio.open_connection(host, int(port))
+
+    @staticmethod
+    async def rest(reader: asyncio.StreamReader) -> bytes:
+        """All that comes, until the connection ends."""
+        came = bytearray()
+        with suppress(ConnectionError):
+            async with asyncio.timeout(20):
+                while piece := await reader.read(1 << 16):
+                    came += piece
+        return bytes(came)
 
     async def entries(self) -> list[Entry]:
         """Close the door and end the attempt; all entries of the run."""
@@ -70,6 +130,11 @@ class Doorway:
             await self.gateway.close()
             self._entries = await self.spending.entries()
         return self._entries
+
+    async def leave(self) -> None:
+        """Let go of a run whose attempt has no end."""
+        await self.gateway.close()
+        self._entries = await self.spending.entries()
 
     async def bodies(self, kind: Kind) -> list[dict[str, Any]]:
         """Of the entries of a kind, once all is over."""
@@ -95,7 +160,7 @@ async def doorway(
     lease = spending.authority.lease(attempt, 0, "m")
     opened = await gateway.open(design, lease, record, attempt, listening())
     async with aiohttp.ClientSession(auto_decompress=False) as session:
-        way = Doorway(spending, gateway, opened, attempt, record, session)
+        way = Doorway(spending, gateway, opened, attempt, record, session, clock)
         try:
             yield way
         finally:

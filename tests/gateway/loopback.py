@@ -83,7 +83,7 @@ async def provider(*script: Said | Handler) -> AsyncIterator[Provider]:
     it = Provider(list(script))
     app = web.Application(client_max_size=1 << 30)
     app.router.add_route("*", "/{path:.*}", it.answer)
-    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=1, auto_decompress=False)
     await runner.setup()
     try:
         site = web.TCPSite(runner, "127.0.0.1", 0)
