@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from proctor.agents.base import Turn
-from proctor.agents.installed.program import HOME, InstalledAgent, Start, listed, merged, without_nones
+from proctor.agents.installed.program import HOME, InstalledAgent, Start, merged, without_nones
 from proctor.agents.sources import PythonSource
 from proctor.core.models import Door
 
@@ -44,7 +44,7 @@ class MiniSweAgent(InstalledAgent):
 def _required(turn: Turn, door: Door) -> dict[str, Any]:
     task = turn.instruction
     if turn.skills:
-        places = listed([f"/skills/{pack.name}/SKILL.md" for pack in turn.skills])
+        places = "".join(f"\n- /skills/{pack.name}/SKILL.md" for pack in turn.skills)
         task = f"{task}\n\nSkills are described in these files. Read them before you start:{places}"
     # its client leaves out what it thinks that a model does not know
     asked = {

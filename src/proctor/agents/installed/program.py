@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -222,8 +222,3 @@ def without_nones(table: Mapping[str, Any]) -> dict[str, Any]:
 
 def _text(path: Path) -> str:
     return path.read_bytes()[:_SAID_BYTES].decode("utf-8", "replace") if path.exists() else ""
-
-
-def listed(names: Sequence[str]) -> str:
-    """A line for each."""
-    return "".join(f"\n- {name}" for name in names)

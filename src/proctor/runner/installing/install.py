@@ -7,7 +7,7 @@ import os
 import shutil
 import stat
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -123,4 +123,4 @@ def _place(bundle: InstalledBundle, place: Path) -> InstalledBundle:
             where.rename(Path(old, "was"))
         bundle.folder.rename(where)
         shutil.rmtree(Path(old, "was"), ignore_errors=True)
-    return InstalledBundle(**{**bundle.__dict__, "folder": where})
+    return replace(bundle, folder=where)
