@@ -276,26 +276,6 @@ async def test_a_key_in_what_is_large_is_taken_out_of_the_record_over_every_bord
     assert done["chunks"] is None
 
 
-async def test_a_thousand_connections_at_once(tmp_path: Path) -> None:
-    together = asyncio.Event()
-    waiting = 0
-
-    async def answer(request: web.Request) -> web.StreamResponse:
-        nonlocal waiting
-        waiting += 1
-        if waiting == 1_000:
-            together.set()
-        await together.wait()
-        return web.Response(body=chat().body)
-
-    async with provider(answer) as it, doorway(tmp_path, model(it.url)) as way:
-        way.session.connector._limit = 0  # type: ignore[union-attr]
-        answers = await asyncio.gather(*(way.post(asking()) for _ in range(1_000)))
-        done = await way.bodies(Kind.EXCHANGE_ENDED)
-    assert {status for status, _, _ in answers} == {200}
-    assert len(done) == 1_000 and {body["outcome"] for body in done} == {"settled"}
-
-
 async def test_many_requests_share_one_connection(tmp_path: Path) -> None:
     async with provider(chat(), Said(500), stream(*EVENTS), chat()) as it, doorway(tmp_path, model(it.url)) as way:
         reader, writer = await way.connect()

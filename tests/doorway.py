@@ -13,8 +13,8 @@ from typing import Any
 
 import aiohttp
 from aiohttp import web
-from loopback import KEY, FakeClock, Handler, admitted
 
+from loopback import KEY, FakeClock, Handler, admitted
 from proctor.core.money import Usd
 from proctor.evidence.entries import Entry
 from proctor.evidence.kinds import Kind
@@ -149,7 +149,11 @@ class Doorway:
 
 @asynccontextmanager
 async def doorway(
-    path: Path, design: ModelDesign, cap: str = "1000000", keys: Mapping[str, str] | None = None
+    path: Path,
+    design: ModelDesign,
+    cap: str = "1000000",
+    keys: Mapping[str, str] | None = None,
+    connections: int = 100,
 ) -> AsyncIterator[Doorway]:
     """Open a run, admit its attempt, open its door; all of it is closed at the end."""
     spending = await Spending.open(path, limits(Usd.parse(cap)))
@@ -159,7 +163,8 @@ async def doorway(
     gateway = Gateway(admitted(path), {"TEST_MODEL_KEY": KEY} if keys is None else keys, clock, sleep=clock.sleep)
     lease = spending.authority.lease(attempt, 0, "m")
     opened = await gateway.open(design, lease, record, attempt, listening())
-    async with aiohttp.ClientSession(auto_decompress=False) as session:
+    connector = aiohttp.TCPConnector(limit=connections)
+    async with aiohttp.ClientSession(auto_decompress=False, connector=connector) as session:
         way = Doorway(spending, gateway, opened, attempt, record, session, clock)
         try:
             yield way
