@@ -28,7 +28,7 @@ from proctor_verify.shapes import (
     where,
     with_optional,
 )
-from proctor_verify.vocabulary import BUCKETS, SCORERS
+from proctor_verify.vocabulary import BUCKETS, MUTATIONS, SCORERS
 
 PRACTICE = "practice"
 QUESTION = "question"
@@ -59,7 +59,7 @@ _MODEL = with_optional(
     ),
     synthetic=_TRUE,
     context_window=FROM_ONE,
-    mutations=list_of(one_of("include_usage", "clamp_max_output")),
+    mutations=list_of(among("a mutation", MUTATIONS)),
 )
 _TOOL = record(name=TEXT, python=_FUNCTION, pool=FROM_ONE)
 _QUESTIONS = with_optional(
