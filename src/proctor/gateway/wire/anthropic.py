@@ -66,9 +66,9 @@ class Anthropic:
         """A key in a header of its own."""
         return "x-api-key", key
 
-    def reader(self, stream: bool = False) -> BodyReader:
+    def reader(self, stream: bool = False, *, whole: bool = True) -> BodyReader:
         """A reader for one reply."""
-        return BodyReader(AnthropicAssembly(), stream=stream)
+        return BodyReader(AnthropicAssembly(), stream=stream, whole=whole)
 
     def digest(self, body: bytes) -> str:
         """Of `messages` and `tools` as they stand in the body; `system` is the content of a first message."""

@@ -147,8 +147,11 @@ class Wire(Protocol):
         """Name and value of the header that carries the key."""
         ...
 
-    def reader(self, stream: bool = False) -> Reader:
-        """A reader for one reply; of a `stream` the body may be server-sent events, a JSON array or one JSON object."""
+    def reader(self, stream: bool = False, *, whole: bool = True) -> Reader:
+        """A reader for one reply; of a `stream` the body may be server-sent events, a JSON array or one JSON object.
+
+        One that is not read `whole` keeps no more than some megabytes of the text of a stream, however long that is.
+        """
         ...
 
     def digest(self, body: bytes) -> str:

@@ -75,9 +75,9 @@ class Chat:
         """A bearer token."""
         return "authorization", f"Bearer {key}"
 
-    def reader(self, stream: bool = False) -> BodyReader:
+    def reader(self, stream: bool = False, *, whole: bool = True) -> BodyReader:
         """A reader for one reply."""
-        return BodyReader(ChatAssembly(), stream=stream)
+        return BodyReader(ChatAssembly(), stream=stream, whole=whole)
 
     def digest(self, body: bytes) -> str:
         """Of `messages` and `tools` as they stand in the body; none are an empty list."""

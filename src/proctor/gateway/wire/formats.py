@@ -53,7 +53,7 @@ def reader_of(route: Route, stream: bool) -> Reader:
         return BodyReader(CountAssembly(), stream=False)
     if route.kind is Kind.EMBEDDINGS:
         return BodyReader(EmbeddingAssembly(), stream=False)
-    return WIRES[route.api].reader(stream)
+    return WIRES[route.api].reader(stream, whole=False)
 
 
 def api_of_route(route: str) -> str | None:

@@ -70,9 +70,9 @@ class Gemini:
         """A key in a header of its own, never in the URL."""
         return "x-goog-api-key", key
 
-    def reader(self, stream: bool = False) -> BodyReader:
+    def reader(self, stream: bool = False, *, whole: bool = True) -> BodyReader:
         """A reader for one reply."""
-        return BodyReader(GeminiAssembly(), stream=stream)
+        return BodyReader(GeminiAssembly(), stream=stream, whole=whole)
 
     def digest(self, body: bytes) -> str:
         """Of `contents` and `tools` as they stand in the body; `systemInstruction` is a first content."""

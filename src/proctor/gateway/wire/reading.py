@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Protocol
 
 from proctor.core import strictjson
@@ -14,6 +15,13 @@ from proctor.gateway.wire.sse import Event, EventParser
 MAX_REPLY_BYTES = 64 * 2**20
 # Empty objects take twenty times their bytes in memory; no answer has nearly as many values as this.
 MAX_VALUES = 10**6
+
+# Of a stream that is not read whole, what comes after this is read only where it may say a usage, an end or an error.
+_MOST_KEPT = 4 * 2**20
+_OF_ITS_END = re.compile(
+    rb"usage|error|message_|content_block_st|output_item|response\.(?:completed|incomplete|failed)"
+    rb'|"finish_?[rR]eason"\s*:\s*"|promptFeedback'
+)
 
 _DONE = b"[DONE]"
 _BLANK = b" \t\r\n"
@@ -44,11 +52,12 @@ class Assembly(Protocol):
 class BodyReader:
     """Reads one reply. Of a stream the body says by its first byte whether it is JSON or events.
 
-    More than `MAX_REPLY_BYTES` are not read.
+    More than `MAX_REPLY_BYTES` are not read. Args: whole: as `Wire.reader` takes it.
     """
 
-    def __init__(self, assembly: Assembly, *, stream: bool) -> None:
+    def __init__(self, assembly: Assembly, *, stream: bool, whole: bool = True) -> None:
         self._assembly = assembly
+        self._kept_until = 0 if whole else MAX_REPLY_BYTES - _MOST_KEPT
         self._stream = stream
         self._room = MAX_REPLY_BYTES
         self._too_large = False
@@ -97,6 +106,8 @@ class BodyReader:
     def _take_event(self, event: Event, unread: Flag) -> None:
         if event.data.strip() == _DONE:
             self._done = True
+            return
+        if self._room < self._kept_until and _OF_ITS_END.search(event.data) is None:
             return
         try:
             value = json_value(event.data)

@@ -73,9 +73,9 @@ class Responses:
         """A bearer token."""
         return "authorization", f"Bearer {key}"
 
-    def reader(self, stream: bool = False) -> BodyReader:
+    def reader(self, stream: bool = False, *, whole: bool = True) -> BodyReader:
         """A reader for one reply."""
-        return BodyReader(ResponsesAssembly(), stream=stream)
+        return BodyReader(ResponsesAssembly(), stream=stream, whole=whole)
 
     def digest(self, body: bytes) -> str:
         """Of `input` and `tools` as they stand in the body; `instructions` are the content of a first message."""
