@@ -153,6 +153,16 @@ def test_no_guard_is_dead(guard_id: str) -> None:
     assert REGISTRY.run(facts, disabled=frozenset({guard_id})) == []
 
 
+def test_an_agent_inside_needs_a_sandbox_in_which_the_gateway_can_listen() -> None:
+    inside = replace(GOOD, network="gateway-only", calling=replace(CALLING, able=replace(ABLE, inside=True)))
+    networks = replace(CAPABLE, networks=frozenset({Network.NONE, Network.GATEWAY_ONLY}))
+    assert REGISTRY.run(replace(inside, sandbox=replace(AVAILABLE, capabilities=networks))) == []
+    deaf = replace(AVAILABLE, capabilities=replace(networks, gateway=False))
+    (refusal,) = REGISTRY.run(replace(inside, sandbox=deaf))
+    assert (refusal.guard, refusal.reason) == ("gateway-reachable", Reason.NETWORK_UNAVAILABLE)
+    assert REGISTRY.run(replace(inside, sandbox=deaf, calling=CALLING)) == []
+
+
 def test_only_an_unclean_work_tree_and_another_version_can_be_waived() -> None:
     assert {reason for guard in REGISTRY for reason in guard.waivable} == {Reason.GIT_DIRTY, Reason.RUNTIME_SKEW}
 

@@ -84,8 +84,8 @@ def ordinary(**facts: object) -> Machine:
     return Machine(Availability("namespace", True, Tier.ORDINARY, able, (), (), facts))
 
 
-def engine(*notes: str, networks: frozenset[Network], limits: frozenset[str]) -> Machine:
-    able = Capabilities(networks, True, True, True, True, limits)
+def engine(*notes: str, networks: frozenset[Network], limits: frozenset[str], gateway: bool = True) -> Machine:
+    able = Capabilities(networks, True, True, True, True, limits, gateway)
     facts = {
         "endpoint": "unix:///d.sock",
         "named_by": "DOCKER_HOST",
@@ -124,16 +124,16 @@ def test_docker_alone_is_a_sandbox(proctor, machines: Machines) -> None:
 
 def test_what_an_engine_cannot_do_is_said_once_with_its_reason(proctor, machines: Machines) -> None:
     notes = (
-        "no gateway-only network: we are not root, so networks of containers cannot be entered",
+        "no gateway inside: we are not root, so networks of containers cannot be entered",
         "no limit on storage: the engine's storage driver overlay2 on extfs has no quotas",
     )
-    able = frozenset({Network.NONE, Network.PUBLIC})
-    machines(docker=engine(*notes, networks=able, limits=frozenset({"cpus", "memory", "pids"})))
+    able = frozenset(Network) - {Network.ALLOWLIST}
+    machines(docker=engine(*notes, networks=able, limits=frozenset({"cpus", "memory", "pids"}), gateway=False))
     said = proctor("doctor", "--json")
     looks = looks_of(said)
     assert "no quotas" in looks["docker storage"]["seen"] and "pquota" in looks["docker storage"]["remedy"]
     assert (
-        "not gateway-only: we are not root" in looks["docker networks"]["seen"] and looks["docker networks"]["remedy"]
+        "no gateway in them: we are not root" in looks["docker networks"]["seen"] and looks["docker networks"]["remedy"]
     )
     text = proctor("doctor").out
     assert text.count("no quotas") == 1 and text.count("we are not root") == 1

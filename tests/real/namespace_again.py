@@ -66,18 +66,24 @@ def python_for(uid: int) -> str:
 
 
 def run_again(
-    names: Sequence[str], uid: int, *options: str, container: bool = False, env: Mapping[str, str] | None = None
+    names: Sequence[str],
+    uid: int,
+    *options: str,
+    container: bool = False,
+    env: Mapping[str, str] | None = None,
+    groups: Sequence[int] = (),
 ) -> str:
     """The test files of those names pass, run by that user; with `container`, as in one. What they said.
 
-    `env` are further variables of theirs.
+    `env` are further variables of theirs, `groups` are groups in which the user is beside its own.
     """
     python = python_for(uid)
     files = [str(HERE / f"test_{name}.py") for name in names]
     command = [python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *files, *options]
     with tempfile.TemporaryDirectory(prefix="u", dir="/tmp") as folder, tempfile.TemporaryDirectory() as uppers:
         os.chown(folder, uid, uid)
-        become = ["setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups", "--"]
+        beside = [f"--groups={','.join(map(str, groups))}"] if groups else ["--clear-groups"]
+        become = ["setpriv", "--reuid", str(uid), "--regid", str(uid), *beside, "--"]
         if container:
             caps = ",".join(["-all", *(f"+{name}" for name in _CAPABILITIES.split())])
             become = ["unshare", "--mount", "--propagation", "private", "sh", "-c", CONTAINER]

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from proctor.admission.worlds import sandbox_kind
-from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import seal_probe
@@ -114,6 +113,8 @@ def _limits(found: Availability) -> list[Look]:
         if name not in found.capabilities.limits and controller not in groups:
             why = missing.get(controller) or _noted(found.notes, f"no limit on {name}: ") or "no means for it here"
             looks.append(Look(f"{found.kind} {name}", None, f"no limit can be held: {why}", _add_limit(found.kind)))
+        elif _noted(found.notes, f"{name} is limited by a watcher: "):
+            held.setdefault("a watcher of proctor's", []).append(name)
         elif found.kind != "namespace":
             held.setdefault("the engine", []).append(name)
         elif controller in groups:
@@ -134,13 +135,13 @@ def _add_limit(kind: str) -> str:
 
 def _able(found: Availability) -> list[Look]:
     able = found.capabilities
-    lacks = [network.value for network in Network if network is not Network.ALLOWLIST and network not in able.networks]
     networks = ", ".join(sorted(network.value for network in able.networks)) or "none"
-    if lacks:
-        why = _noted(found.notes, "no gateway-only network: ")
-        networks += f"; not {', '.join(lacks)}" + (f": {why}" if why else "")
-    fix = "Run as root, with an engine on this machine: agents inside need gateway-only." if lacks else None
-    looks = [Look(f"{found.kind} networks", None if lacks else True, networks, fix)]
+    fix = None
+    if not able.gateway:
+        why = _noted(found.notes, "no gateway inside: ")
+        networks += "; no gateway in them" + (f": {why}" if why else "")
+        fix = "Run as root, with an engine on this machine: agents inside that call a model need it."
+    looks = [Look(f"{found.kind} networks", None if fix else True, networks, fix)]
     if not able.many_users:
         fix = "Run as root for tasks that need several users."
         looks.append(Look(f"{found.kind} users", None, "one user inside", fix))
@@ -159,7 +160,7 @@ def _other_tier(found: Mapping[str, Availability]) -> Look:
     """What the other tier has: tried where that needs no more than a process, told where it does."""
     docker = found["docker"].available
     if os.geteuid() != 0:
-        return Look("as root", None, "limits on cpus and memory, several users, gateway-only on docker", _ADD_ROOT)
+        return Look("as root", None, "limits on cpus and memory, several users, a gateway inside on docker", _ADD_ROOT)
     may = _may_make_namespaces()
     if may is None:
         namespace = "whether it can make user namespaces was not tried: there is no unshare"
@@ -167,7 +168,7 @@ def _other_tier(found: Mapping[str, Availability]) -> Look:
         namespace = "namespace worlds with one user inside, limits on storage and pids, every network"
     else:
         namespace = "no namespace worlds: user namespaces are for root alone here"
-    engine = "; docker without gateway-only, where the user may use the engine's socket" if docker else ""
+    engine = "; docker without a gateway inside, where the user may use the engine's socket" if docker else ""
     fix = (
         None if may in (True, None) else "As root: sysctl -w user.max_user_namespaces=15000, or see the namespace page."
     )

@@ -85,9 +85,14 @@ def model_suitable(facts: Facts) -> Iterable[Refusal]:
             )
 
 
-@guard("gateway-reachable", "An agent inside of a sandbox reaches the gateway of its model.", Reason.GATEWAY_NEEDED)
+@guard(
+    "gateway-reachable",
+    "An agent inside of a sandbox reaches the gateway of its model.",
+    Reason.GATEWAY_NEEDED,
+    Reason.NETWORK_UNAVAILABLE,
+)
 def gateway_reachable(facts: Facts) -> Iterable[Refusal]:
-    """Without a network it has no way to its model."""
+    """Without a network, or one in which the gateway can listen, it has no way to its model."""
     calling = facts.calling
     if calling is None or facts.network is None or not calling.models or not calling.able.inside:
         return
@@ -98,6 +103,14 @@ def gateway_reachable(facts: Facts) -> Iterable[Refusal]:
             path="sandbox.network",
             observed=facts.network,
             required=[Network.GATEWAY_ONLY.value, Network.PUBLIC.value],
+        )
+    if facts.sandbox is not None and facts.sandbox.available and not facts.sandbox.capabilities.gateway:
+        yield Refusal(
+            Reason.NETWORK_UNAVAILABLE,
+            f"the agent {calling.agent!r} calls its model from inside of the sandbox, where no gateway can listen here",
+            path="sandbox.kind",
+            observed=list(facts.sandbox.notes),
+            remedy="Run as root beside the engine, take the namespace sandbox, or an agent outside (`toolloop`).",
         )
 
 

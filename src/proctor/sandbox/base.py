@@ -51,7 +51,7 @@ class LimitInForce:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a kind can do on this machine."""
+    """What a kind can do on this machine. `gateway` is whether a socket of ours can listen in a world's network."""
 
     networks: frozenset[Network]
     many_users: bool
@@ -59,6 +59,7 @@ class Capabilities:
     capture: bool
     builds_images: bool
     limits: frozenset[str]
+    gateway: bool = True
 
 
 @dataclass(frozen=True)

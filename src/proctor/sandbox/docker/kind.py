@@ -14,6 +14,7 @@ from proctor.core.refusal import Refusal
 from proctor.core.tokens import Admitted, Probe
 from proctor.sandbox.base import Availability, Image, ImageFacts, SandboxSpec, Snapshot
 from proctor.sandbox.docker import building, images, owner, pruning
+from proctor.sandbox.docker.config import NETWORKS
 from proctor.sandbox.docker.engine import Engine, EngineError, now, unavailable
 from proctor.sandbox.docker.probe import KIND, Found, look, none
 from proctor.sandbox.docker.starting import Start, start
@@ -140,11 +141,11 @@ class DockerKind:
 
     async def _start(self, asked: Start) -> DockerSandbox:
         found = await asyncio.to_thread(self._look, _PROBE_SEC)
-        if asked.spec.network not in found.networks:
+        if asked.spec.network not in NETWORKS:
             raise Refusal(
                 Reason.NETWORK_UNAVAILABLE,
                 f"this engine's sandboxes have no network {asked.spec.network.value!r} here",
-                required=sorted(network.value for network in found.networks),
+                required=sorted(network.value for network in NETWORKS),
             )
         asked.spec.scratch.mkdir(parents=True, exist_ok=True)
         return await start(asked, found, self._leave)

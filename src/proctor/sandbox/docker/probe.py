@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Availability, Capabilities, Tier
+from proctor.sandbox.docker.config import NETWORKS
 from proctor.sandbox.docker.endpoint import find
 from proctor.sandbox.docker.engine import Engine, EngineError, Where, now, unavailable
 
@@ -72,13 +72,6 @@ class Found:
         storage = self.storage_why_not is None or self.storage_is_watched
         return frozenset(held | ({"storage"} if storage else set()))
 
-    @property
-    def networks(self) -> frozenset[Network]:
-        """What worlds may reach."""
-        return frozenset(
-            {Network.NONE, Network.PUBLIC} | ({Network.GATEWAY_ONLY} if self.enterable else set[Network]())
-        )
-
     def facts(self) -> dict[str, Any]:
         """For the record."""
         info = self.info
@@ -97,12 +90,13 @@ class Found:
     def availability(self) -> Availability:
         """The same, as every kind says it."""
         capabilities = Capabilities(
-            networks=self.networks,
+            networks=NETWORKS,
             many_users=True,
             freeze=True,
             capture=True,
             builds_images=True,
             limits=self.limits,
+            gateway=self.enterable,
         )
         return Availability(KIND, True, Tier.PRIVILEGED, capabilities, (), tuple(self._notes()), self.facts())
 
@@ -110,7 +104,7 @@ class Found:
         notes = []
         if not self.enterable:
             why = "we are not root" if self.local else "the engine is not on this machine"
-            notes.append(f"no gateway-only network: {why}, so networks of containers cannot be entered")
+            notes.append(f"no gateway inside: {why}, so networks of containers cannot be entered")
         if self.storage_is_watched:
             notes.append(f"storage is limited by a watcher: {self.storage_why_not}")
         elif self.storage_why_not is not None:
@@ -129,6 +123,7 @@ def none(refusal: Refusal) -> Availability:
         capture=False,
         builds_images=False,
         limits=frozenset(),
+        gateway=False,
     )
     return Availability(KIND, False, Tier.ORDINARY, nothing, (refusal,), (), {})
 
