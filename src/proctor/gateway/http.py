@@ -28,6 +28,7 @@ MAX_RAW = 100_000_000
 CONNECT_SEC = 30.0
 # Servers drop idle connections; a request that meets one that is just being dropped has to be paid for.
 KEEP_ALIVE_SEC = 15.0
+_LONG = 2**20
 # A status has three digits, the first of them no zero; the client's own reader takes others.
 MIN_STATUS = 100
 
@@ -77,8 +78,8 @@ class HttpUpstream:
                 async with asyncio.timeout(deadline_sec):
                     response = await self._open().post(
                         url,
-                        # a file, because aiohttp warns of long bytes
-                        data=io.BytesIO(out.body),
+                        # bytes go out in one piece with the head; aiohttp warns of long ones
+                        data=out.body if len(out.body) <= _LONG else io.BytesIO(out.body),
                         headers=[*out.headers, *self._auth],
                         skip_auto_headers=_NOT_ADDED,
                         allow_redirects=False,
