@@ -161,3 +161,16 @@ async def test_what_an_agent_tries_again_is_an_exchange_of_its_own(proctor: Proc
     ended = bodies(told.run, Kind.EXCHANGE_ENDED)
     assert [(body["http_status"], body["outcome"]) for body in ended] == [(status, "released"), *[(200, "settled")] * 2]
     assert check_money(told.run).total == Usd(2 * (INPUT + OUTPUT) * 10**12)
+
+
+async def test_an_agent_that_gives_up_on_its_provider_is_replaced(proctor: Proctor) -> None:
+    models = ScriptedModels([WRITE, Say("Done.")], failing=[429])
+    told = await run(proctor, "namespace", "codex", models)
+    assert told.status == 0, told.said
+    proctor.check(told.run)
+    ended = bodies(told.run, Kind.ATTEMPT_ENDED)
+    assert [(body["outcome"], body["exception"]) for body in ended] == [
+        ("infrastructure", "rate_limited"),
+        ("completed", None),
+    ]
+    assert {grade for grade, _, _ in finals(told.run).values()} == {"pass"}

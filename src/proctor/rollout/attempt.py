@@ -21,7 +21,7 @@ from proctor.core.refusal import Refusal
 from proctor.core.waiting import in_thread
 from proctor.evidence.kinds import Kind
 from proctor.grading.grade import Assurance, Grade
-from proctor.rollout import verdict, worlds
+from proctor.rollout import scratch, verdict, worlds
 from proctor.rollout.attesting import attested
 from proctor.rollout.calls import model_of
 from proctor.rollout.derived import attempt_record
@@ -90,12 +90,12 @@ class Attempt(Steps):
         self.tools.on_phase(job.label, "agent")
         output.mkdir()
         turn = worlds.turn(job, world, output, job.agent_timeout_sec or NO_DEADLINE_SEC, self.tools.gateway.redactor)
-        version = await attested(job.agent, turn)
-        said = job.agent_entry(version)
+        said = job.agent_entry(await attested(job.agent, turn))
         self.record.post(Kind.AGENT_STARTED, {"instruction": job.instruction.encode()}, **said)
         await worlds.put_skills(world, job.skills)
         async with model_of(job, self.tools, self.record, world) as reach:
             ended = await job.agent.act(replace(turn, model=reach.model, door=reach.door))
+            reach.answer_for(ended)
         self.exception = exception_of(ended)
         self.record.post(
             Kind.AGENT_ENDED,
@@ -131,7 +131,7 @@ class Attempt(Steps):
                 yield world
         finally:
             if before is not None:
-                await in_thread(worlds.let_go, job, before, tools)
+                await in_thread(scratch.let_go, job, before, tools)
 
     async def verify(self, world: Sandbox, before: Snapshot | None) -> Grade:
         """Bring the tests in, run them where the agent cannot act, and read the verdict from a cleared path."""
@@ -175,7 +175,7 @@ class Attempt(Steps):
                 result = await self._keep_files(replace(result, timing=dict(self.timing)))
                 await record.add(Kind.ATTEMPT_ENDED, **result.as_entry())
         finally:
-            await in_thread(worlds.clear_scratch, self.job, self.tools)
+            await in_thread(scratch.clear_scratch, self.job, self.tools)
         return result
 
     async def _keep_files(self, result: Result) -> Result:

@@ -13,10 +13,11 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.waiting import finish
 from proctor.evidence.kinds import Kind
+from proctor.gateway.doors import Opened
 from proctor.rollout.job import Try
 from proctor.rollout.record import Record
 from proctor.rollout.tools import Tools
-from proctor.sandbox.base import Sandbox
+from proctor.sandbox.base import Ended, Sandbox
 
 # a provider's last word on this request: trying the whole attempt again would end the same way
 _FINAL = frozenset({Reason.REQUEST_REJECTED, Reason.REPLY_TOO_LARGE})
@@ -38,10 +39,31 @@ class NotPaid(Exception):
 
 @dataclass(frozen=True)
 class Reach:
-    """How an agent reaches its trial's model: `model` outside of the sandbox, `door` inside; or not at all."""
+    """How an agent reaches its trial's model: `model` outside of the sandbox, `opened` inside; or not at all."""
 
     model: ModelAccess | None = None
-    door: Door | None = None
+    opened: Opened | None = None
+
+    @property
+    def door(self) -> Door | None:
+        """What an agent inside is handed."""
+        return None if self.opened is None else self.opened.door
+
+    def answer_for(self, ended: Ended) -> None:
+        """See that what ended an agent inside is its own doing, and not its model's.
+
+        Raises:
+            Refusal: the one for which a request could not be paid for, whatever the agent made of that; and what went
+                wrong with its last exchange, where no agent of the run can go on, or this one gave up.
+        """
+        if self.opened is None:
+            return
+        if self.opened.refused is not None:
+            raise self.opened.refused
+        failure = self.opened.failed
+        gave_up = ended.exit_code not in (0, None)
+        if failure is not None and (failure.reason.ends_run or (failure.again and gave_up)):
+            raise Refusal(failure.reason, "the agent ended after its model gave no answer", observed=ended.exit_code)
 
 
 @contextlib.asynccontextmanager
@@ -51,8 +73,7 @@ async def model_of(job: Try, tools: Tools, record: Record, world: Sandbox | None
     `world` is where an agent inside reaches it from.
 
     Raises:
-        NotPaid: in place of a Refusal that ends the attempt for good; and where a request of an agent inside could
-            not be paid for, whatever the agent made of that.
+        NotPaid: in place of a Refusal that ends the attempt for good.
         RuntimeError: in place of one that the agent made up, which the record would contradict.
     """
     if job.model_design is None:
@@ -61,14 +82,12 @@ async def model_of(job: Try, tools: Tools, record: Record, world: Sandbox | None
     lease = tools.authority.lease(job.attempt, job.block, job.model_design.name)
     if world is not None and abilities(job.agent).inside:
         opened = await tools.gateway.open(job.model_design, lease, record, job.attempt, await world.listen())
-        reach, close = Reach(door=opened.door), opened.close
+        reach, close = Reach(opened=opened), opened.close
     else:
         access = tools.gateway.access(job.model_design, lease, record, job.attempt)
         reach, close = Reach(model=access), access.close
     try:
         yield reach
-        if reach.door is not None:
-            _paid(record)
     except Refusal as refusal:
         if refusal.reason in _OF_EXCHANGES and refusal.reason.id not in _said(record):
             raise RuntimeError(f"the agent gave up for {refusal.reason.id}, which its model never said") from refusal
@@ -77,14 +96,6 @@ async def model_of(job: Try, tools: Tools, record: Record, world: Sandbox | None
         raise
     finally:
         await finish(close())
-
-
-def _paid(record: Record) -> None:
-    """Raises NotPaid."""
-    for body in record.said.get(Kind.EXCHANGE_REFUSED, ()):
-        reason = Reason.by_id(body["reason"])
-        if reason is not None and reason.family is Family.BUDGET:
-            raise NotPaid(Refusal(reason, body["message"]))
 
 
 def _said(record: Record) -> set[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import shlex
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Sequence
@@ -15,22 +14,18 @@ from typing import Any
 from pathspec import PathSpec
 
 from proctor.agents.base import Installed, SkillPack, Turn
-from proctor.core.canonical import encode
 from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.redact import Redactor
 from proctor.core.refusal import Refusal
-from proctor.core.strictjson import loads
-from proctor.core.tokens import Admitted
 from proctor.core.waiting import finish, in_thread
 from proctor.evidence.kinds import Kind
-from proctor.evidence.runfolder import RunFolder
 from proctor.rollout.job import Artifact, Command, Healthcheck, Job, WorldPlan
 from proctor.rollout.record import Record
+from proctor.rollout.scratch import scratch_of
 from proctor.rollout.tools import Tools
-from proctor.sandbox.base import MARKER, Ended, Exec, PutItem, Sandbox, SandboxSpec, Snapshot
+from proctor.sandbox.base import Ended, Exec, PutItem, Sandbox, SandboxSpec, Snapshot
 
-KEPT = "kept.json"
 LOGS = ("/logs/verifier", "/logs/agent", "/logs/artifacts")
 OPEN = 0o777
 # what an agent may leave for people; a flood is cut, and said
@@ -66,7 +61,7 @@ def _spec(job: Job, plan: WorldPlan, role: str, network: Network, tools: Tools) 
     agent = job.agent
     return SandboxSpec(
         name=f"{job.trial[:8]}-{job.number}-{role[0]}",
-        scratch=scratch(job, tools) / role[0],
+        scratch=scratch_of(tools.run, job.trial, job.number) / role[0],
         limits=plan.limits,
         network=network,
         root=plan.root,
@@ -75,71 +70,6 @@ def _spec(job: Job, plan: WorldPlan, role: str, network: Network, tools: Tools) 
         image=None if plan.image is None else plan.image.id,
         bundles=(agent.bundle(),) if role == "agent" and isinstance(agent, Installed) else (),
     )
-
-
-def scratch(job: Job, tools: Tools) -> Path:
-    """Where an attempt's layers lie while it lives: short, since mount options are."""
-    return scratch_of(tools.run, job.trial, job.number)
-
-
-def scratch_of(run: RunFolder, trial: str, number: int) -> Path:
-    """The same, by names."""
-    return run.scratch / f"{trial[:8]}-{number}"
-
-
-def clear_scratch(job: Job, tools: Tools) -> None:
-    """Remove the attempt's scratch folder, unless it is kept."""
-    if not job.keep:
-        _remove_empty(scratch(job, tools))
-
-
-def clear_dead(run: RunFolder, admitted: Admitted) -> None:
-    """Remove what attempts of dead processes left in the scratch folder, but for worlds that were kept.
-
-    A folder without a marker held no world yet; one with a marker could not be removed now, and is left to `prune`.
-    """
-    for left in run.scratch.iterdir() if run.scratch.is_dir() else ():
-        if any(left.glob(f"*/*/{MARKER}")):
-            _remove_empty(left)
-        elif not (left / KEPT).is_file():
-            shutil.rmtree(left, ignore_errors=True)
-
-
-def _remove_empty(folder: Path) -> None:
-    # what is not empty is a world that was kept, or that could not be removed yet and whose marker says so
-    for here, _, _ in os.walk(folder, topdown=False):
-        with contextlib.suppress(OSError):
-            Path(here).rmdir()
-
-
-def let_go(job: Job, snapshot: Snapshot, tools: Tools) -> None:
-    """Remove a captured world, or leave it for `proctor shell` with a note of how to fork it."""
-    if not job.keep:
-        tools.kind.release(snapshot, tools.admitted)
-        return
-    tools.kind.keep(snapshot)
-    (scratch(job, tools) / KEPT).write_bytes(
-        encode(
-            {
-                "kind": snapshot.kind,
-                "root": None if snapshot.root is None else str(snapshot.root),
-                "layers": [str(layer) for layer in snapshot.layers],
-                "facts": dict(snapshot.facts),
-                "env": dict(job.world.env),
-            }
-        )
-    )
-
-
-def kept(attempt_scratch: Path) -> tuple[Snapshot, dict[str, str]] | None:
-    """The world that an attempt kept, and its environment; None where it kept none."""
-    path = attempt_scratch / KEPT
-    if not path.is_file():
-        return None
-    said = loads(path.read_bytes(), path=str(path))
-    root = None if said["root"] is None else Path(said["root"])
-    layers = tuple(Path(layer) for layer in said["layers"])
-    return Snapshot(said["kind"], root, layers, said["facts"]), said["env"]
 
 
 def note(record: Record, role: str, world: Sandbox, plan: WorldPlan, *, from_snapshot: bool) -> None:
