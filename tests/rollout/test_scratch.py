@@ -6,7 +6,7 @@ from pathlib import Path
 
 from proctor.core.tokens import seal_admitted
 from proctor.evidence.runfolder import RunFolder
-from proctor.rollout.worlds import KEPT, clear_dead
+from proctor.rollout.scratch import KEPT, clear_dead
 from proctor.sandbox.base import MARKER
 
 

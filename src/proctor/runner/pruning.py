@@ -8,7 +8,7 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence.lock import read_lock
 from proctor.evidence.runfolder import RunFolder
-from proctor.rollout.worlds import clear_dead
+from proctor.rollout.scratch import clear_dead
 from proctor.study.design import read_design
 
 

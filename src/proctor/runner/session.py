@@ -28,9 +28,9 @@ from proctor.evidence.runfolder import FileRef
 from proctor.gateway.gateway import Gateway
 from proctor.report.progress import Progress
 from proctor.report.spending import Spend, spend
+from proctor.rollout.scratch import clear_dead
 from proctor.rollout.tools import Tools
 from proctor.rollout.workers import Workers
-from proctor.rollout.worlds import clear_dead
 from proctor.runner.control import serve, socket_path
 from proctor.runner.derived import fold_own, write_derived
 from proctor.runner.images import bring_images

@@ -16,7 +16,7 @@ from proctor.admission.worlds import kind_of
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence.runfolder import RunFolder
-from proctor.rollout.worlds import kept, scratch_of
+from proctor.rollout.scratch import kept, scratch_of
 from proctor.sandbox.base import SandboxKind, SandboxSpec
 from proctor.study.design import read_design
 
