@@ -195,6 +195,18 @@ def test_the_other_tier_is_told(
     assert uid == 0 or "sudo proctor doctor" in looks[other]["remedy"]
 
 
+@pytest.mark.parametrize(("may", "ok"), [(True, True), (False, None), (None, None)])
+def test_what_an_ordinary_user_may_is_tried_and_told(
+    proctor, machines: Machines, monkeypatch: pytest.MonkeyPatch, may: bool | None, ok: bool | None
+) -> None:
+    machines(namespace=ordinary(files="overlay"))
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("proctor.admission.doctor_worlds._may_make_namespaces", lambda: may)
+    look = looks_of(proctor("doctor", "--json"))["as an ordinary user"]
+    assert look["ok"] is ok and (look["remedy"] is not None) == (may is False)
+    assert ("one user inside" in look["seen"]) == bool(may)
+
+
 def test_a_program_that_is_not_installed_says_the_command(
     proctor, machines: Machines, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,8 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import seal_probe
 from proctor.sandbox.base import Availability, Capabilities, Tier
+from proctor.sandbox.namespace.limits import holdable
+from proctor.sandbox.namespace.probe import settings_to_change
 
 KINDS = ("namespace", "docker")
 # limits of a sandbox, and the control group controller that can hold each
@@ -158,21 +160,26 @@ def _able(found: Availability) -> list[Look]:
 
 def _other_tier(found: Mapping[str, Availability]) -> Look:
     """What the other tier has: tried where that needs no more than a process, told where it does."""
-    docker = found["docker"].available
+    held = holdable(frozenset())
     if os.geteuid() != 0:
-        return Look("as root", None, "limits on cpus and memory, several users, a gateway inside on docker", _ADD_ROOT)
-    may = _may_make_namespaces()
+        more = ", ".join(sorted(holdable(frozenset({"cpu"})) - held))
+        return Look("as root", None, f"limits on {more}, several users, a gateway inside on docker", _ADD_ROOT)
+    may, fix = _may_make_namespaces(), None
     if may is None:
         namespace = "whether it can make user namespaces was not tried: there is no unshare"
     elif may:
-        namespace = "namespace worlds with one user inside, limits on storage and pids, every network"
+        namespace = f"namespace worlds with one user inside, limits on {', '.join(sorted(held))}, every network"
     else:
         namespace = "no namespace worlds: user namespaces are for root alone here"
+        settings = settings_to_change()
+        fix = (
+            f"As root: sysctl -w {' '.join(settings)}."
+            if settings
+            else "In a container: start it with unshare allowed."
+        )
+    docker = found["docker"].available
     engine = "; docker without a gateway inside, where the user may use the engine's socket" if docker else ""
-    fix = (
-        None if may in (True, None) else "As root: sysctl -w user.max_user_namespaces=15000, or see the namespace page."
-    )
-    return Look("as an ordinary user", True if may else None, namespace + engine, fix, {"user_namespaces": may})
+    return Look("as an ordinary user", may or None, namespace + engine, fix, {"user_namespaces": may})
 
 
 def _may_make_namespaces() -> bool | None:

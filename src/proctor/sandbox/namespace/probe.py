@@ -118,7 +118,7 @@ def _user_namespaces(launcher: Channel, root: bool, deadline_sec: float) -> tupl
         seen = launcher.call_now({"op": "probe", "many_users": many_users}, deadline_sec)
         if seen["stage"] is None:
             return (Tier.PRIVILEGED if many_users else Tier.ORDINARY), None
-    fixes = [fix for path, bad, fix in _SYSCTLS if _line(path) == bad]
+    fixes = settings_to_change()
     remedy = f"As root: sysctl -w {' '.join(fixes)}. Or use another sandbox." if fixes else _IN_CONTAINER
     refusal = Refusal(
         Reason.USER_NAMESPACES_FORBIDDEN,
@@ -127,6 +127,11 @@ def _user_namespaces(launcher: Channel, root: bool, deadline_sec: float) -> tupl
         remedy=remedy,
     )
     return Tier.ORDINARY, refusal
+
+
+def settings_to_change() -> list[str]:
+    """Settings of the kernel that keep ordinary users from user namespaces, each as it would allow them."""
+    return [fix for path, bad, fix in _SYSCTLS if _line(path) == bad]
 
 
 def _line(path: str) -> str | None:
