@@ -84,7 +84,7 @@ async def at_work(
     **said: Any,
 ) -> AsyncIterator[Turn]:
     """A turn in a world that reaches its model and nothing else."""
-    started = await any_bench.start(network=Network.GATEWAY_ONLY, bundles=(agent.bundle(),), image=image)
+    started = await any_bench.start(network=Network.GATEWAY_ONLY, bundles=(agent.installed.as_bundle(),), image=image)
     await started.put([PutItem("/app", mode=0o777), PutItem("/logs/agent", mode=0o777)])
     output = any_bench.folder / "agent"
     output.mkdir()

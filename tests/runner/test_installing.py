@@ -14,10 +14,12 @@ import pytest
 
 from proctor.agents.base import installed_agents
 from proctor.agents.bundles import architecture, check_bundle, find_bundle, list_bundles
+from proctor.agents.sources import installable_agents
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.runner.installing import npm
-from proctor.runner.installing.install import install, installable_agents
+from proctor.runner.installing.install import install
+from proctor.runner.installing.tools import run_tool
 
 PROGRAM = b'#!/bin/sh\necho "codex-cli ${0##*/} 1.2.3"\n'
 BINARY = f"package/vendor/{architecture()}-unknown-linux-musl/bin/codex"
@@ -198,7 +200,7 @@ def test_an_agent_without_a_program_cannot_be_installed(tmp_path: Path, name: st
 
 def test_a_tool_that_does_not_end_is_ended(tmp_path: Path) -> None:
     with pytest.raises(Refusal) as caught:
-        npm.run_tool(["sh", "-c", "sleep 3600 & wait"], tmp_path, 0.05)
+        run_tool(["sh", "-c", "sleep 3600 & wait"], tmp_path, 0.05)
     assert "not done in time" in caught.value.message
 
 

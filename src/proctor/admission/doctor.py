@@ -7,15 +7,13 @@ import platform
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from proctor import __version__
 from proctor.admission.doctor_worlds import Look, look_at_worlds
-from proctor.agents.base import installed_agents
 from proctor.agents.bundles import list_bundles
-from proctor.agents.sources import NpmSource
+from proctor.agents.sources import NpmSource, installable_agents
 from proctor.core.refusal import Refusal
 from proctor.evidence.keys import KEY_FILE, config_dir, load_or_create
 
@@ -36,34 +34,19 @@ def look(runs: Path, environ: Mapping[str, str], deadline_sec: float) -> tuple[L
     )
 
 
-@dataclass(frozen=True)
-class _Program:
-    """What an agent's program needs to be installed."""
-
-    agent: str
-    source: object
-
-    def look(self) -> Look:
-        """Which versions of it are here."""
-        found = [bundle.version for bundle in list_bundles(self.agent)]
-        if found:
-            return Look(f"agent {self.agent}", True, f"installed: {', '.join(found)}", None, {"installed": found})
-        command = f"`proctor agents install {self.agent}` adds it."
-        return Look(f"agent {self.agent}", None, "its program is not installed", command, {"installed": []})
-
-
 def _agents() -> list[Look]:
     """Agents that run inside by a program of their own, and what brings those that are missing."""
-    programs = [
-        _Program(name, agent_class.source)
-        for name, point in installed_agents().items()
-        if hasattr(agent_class := point.load(), "source")
-    ]
-    looks = [program.look() for program in programs]
-    from_npm = [program.agent for program in programs if isinstance(program.source, NpmSource)]
-    if from_npm:
-        looks.append(_npm(", ".join(from_npm)))
-    return looks
+    programs = installable_agents()
+    from_npm = [name for name, program in programs.items() if isinstance(program.source, NpmSource)]
+    return [*map(_program, programs), _npm(", ".join(from_npm))]
+
+
+def _program(agent: str) -> Look:
+    found = [bundle.version for bundle in list_bundles(agent)]
+    if found:
+        return Look(f"agent {agent}", True, f"installed: {', '.join(found)}", None, {"installed": found})
+    command = f"`proctor agents install {agent}` adds it."
+    return Look(f"agent {agent}", None, "its program is not installed", command, {"installed": []})
 
 
 def _npm(agents: str) -> Look:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from proctor.agents.base import Agent, Installed
+from proctor.agents.bundles import check_bundle
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.study import Design
@@ -28,7 +29,7 @@ def version_skew(design: AgentDesign, agent: Agent, known: Sequence[Refusal]) ->
         Refusal: BUNDLE_CHANGED: its program is not what was installed.
     """
     if isinstance(agent, Installed):
-        agent.check()
+        check_bundle(agent.installed)
     if design.expect_version is None:
         return []
     said = agent.version()

@@ -20,7 +20,7 @@ from proctor.core.models import Door, Message, ModelAccess, ToolBox
 from proctor.core.reasons import Reason
 from proctor.core.redact import Redactor
 from proctor.core.refusal import Refusal
-from proctor.sandbox.base import Bundle, Ended, Sandbox
+from proctor.sandbox.base import Ended, Sandbox
 
 GROUP = "proctor.agents"
 # they stand in an entry of each attempt, which has 65,535 bytes for everything
@@ -178,14 +178,6 @@ class Installed(Protocol):
     """An agent whose program is brought into its world as a bundle, and asked there for its version."""
 
     installed: InstalledBundle
-
-    def check(self) -> None:
-        """See that its program is what was installed. Raises Refusal BUNDLE_CHANGED."""
-        ...
-
-    def bundle(self) -> Bundle:
-        """What its world has to be shown."""
-        ...
 
     async def attest(self, turn: Turn) -> Version:
         """What the program says it is, asked in the turn's world before its first prompt."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+from proctor.agents.base import installed_agents
 
 
 @dataclass(frozen=True)
@@ -43,3 +46,22 @@ class PythonSource:
 
 
 Source = NpmSource | PythonSource
+
+
+@dataclass(frozen=True)
+class Installable:
+    """An agent whose program `proctor agents install` brings; `version_words` make it say its version."""
+
+    name: str
+    source: Source
+    version_words: tuple[str, ...]
+
+
+def installable_agents() -> dict[str, Installable]:
+    """Every agent that has a source of its program, by name."""
+    found = {}
+    for name, point in installed_agents().items():
+        agent_class: Any = point.load()
+        if hasattr(agent_class, "source"):
+            found[name] = Installable(name, agent_class.source, agent_class.version_words)
+    return found

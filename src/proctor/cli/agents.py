@@ -34,7 +34,7 @@ def agents(ctx: click.Context, as_json: bool) -> int:
 
 
 def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from proctor.runner.installing.install import installable_agents
+    from proctor.agents.sources import installable_agents
 
     return [CompletionItem(name) for name in installable_agents() if name.startswith(incomplete)]
 
@@ -64,7 +64,7 @@ def install(agent: str, as_json: bool) -> int:
 def _rows() -> list[dict[str, Any]]:
     from proctor.agents.base import abilities, installed_agents
     from proctor.agents.bundles import list_bundles
-    from proctor.runner.installing.install import installable_agents
+    from proctor.agents.sources import installable_agents
 
     installable = installable_agents()
     rows: list[dict[str, Any]] = []

@@ -68,7 +68,7 @@ def _spec(job: Job, plan: WorldPlan, role: str, network: Network, tools: Tools) 
         hidden=job.hidden,
         env=plan.env,
         image=None if plan.image is None else plan.image.id,
-        bundles=(agent.bundle(),) if role == "agent" and isinstance(agent, Installed) else (),
+        bundles=(agent.installed.as_bundle(),) if role == "agent" and isinstance(agent, Installed) else (),
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from proctor.agents.base import Turn, Version
-from proctor.agents.bundles import VERSION, InstalledBundle, check_bundle, find_bundle, version_in
+from proctor.agents.bundles import VERSION, InstalledBundle, find_bundle, version_in
 from proctor.agents.environment import variables
 from proctor.agents.sources import Source
 from proctor.agents.watching import run_watched
@@ -18,7 +18,7 @@ from proctor.core.models import Door
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.waiting import in_thread
-from proctor.sandbox.base import Bundle, Ended, Exec, PutItem
+from proctor.sandbox.base import Ended, Exec, PutItem
 
 # The program's own folder: written by nothing else, made anew for each attempt, and no part of the task's result.
 HOME = "/agent/home"
@@ -96,18 +96,6 @@ class InstalledAgent(ABC):
     def version(self) -> Version:
         """The installed one; `attest` says what runs."""
         return Version(self.installed.version)
-
-    def bundle(self) -> Bundle:
-        """What its world has to be shown."""
-        return self.installed.as_bundle()
-
-    def check(self) -> None:
-        """See that its program is what was installed; reads all of it.
-
-        Raises:
-            Refusal: BUNDLE_CHANGED.
-        """
-        check_bundle(self.installed)
 
     async def attest(self, turn: Turn) -> Version:
         """Have the program in the world say its version.

@@ -7,11 +7,9 @@ import os
 import shutil
 import stat
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from proctor.agents.base import installed_agents
 from proctor.agents.bundles import (
     FACTS,
     PROGRAM,
@@ -22,33 +20,15 @@ from proctor.agents.bundles import (
     inside_of,
     version_in,
 )
-from proctor.agents.sources import NpmSource, Source
+from proctor.agents.sources import Installable, NpmSource, installable_agents
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.runner.installing.interpreter import fetch_python
-from proctor.runner.installing.npm import fetch_npm, run_tool
+from proctor.runner.installing.npm import fetch_npm
+from proctor.runner.installing.tools import run_tool
 from proctor.tasks.tree import read_tree
 
 _PROBE_SEC = 120.0
-
-
-@dataclass(frozen=True)
-class Installable:
-    """An agent whose program `proctor agents install` brings; `version_words` make it say its version."""
-
-    name: str
-    source: Source
-    version_words: tuple[str, ...]
-
-
-def installable_agents() -> dict[str, Installable]:
-    """Every agent of an installed package that has a source of its program, by name."""
-    found = {}
-    for name, point in installed_agents().items():
-        agent_class: Any = point.load()
-        if hasattr(agent_class, "source"):
-            found[name] = Installable(name, agent_class.source, agent_class.version_words)
-    return found
 
 
 def install(name: str, version: str | None = None, folder: Path | None = None) -> InstalledBundle:

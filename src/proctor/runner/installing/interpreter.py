@@ -16,7 +16,7 @@ from proctor.agents.sources import PythonSource
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.runner.installing.libraries import copy_libraries
-from proctor.runner.installing.npm import FETCH_SEC, run_tool
+from proctor.runner.installing.tools import FETCH_SEC, run_tool, write_start
 
 # Of the standard library: what no agent runs, and packages that are not its own.
 _LEFT_OUT = (
@@ -62,8 +62,7 @@ def fetch_python(source: PythonSource, version: str, program: Path, inside: str,
     modules = [path for path in library.rglob("*.so*") if path.is_file() and not path.is_symlink()]
     loader = copy_libraries([base, *modules], program / "lib")
     start = f'exec "$here/lib/{loader}" --library-path "$here/lib" "$here/bin/python3" -I "$@"'
-    (program / "start").write_text(f'#!/bin/sh\nhere="${{0%/*}}"\n{start}\n', encoding="utf-8")
-    (program / "start").chmod(0o755)
+    write_start(program, start)
     _compile(program, library, inside, work)
     return ("own",)
 

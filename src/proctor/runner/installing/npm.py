@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import subprocess
 import tarfile
-from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -17,12 +13,11 @@ from proctor.agents.sources import NpmPart, NpmSource
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.runner.installing.libraries import copy_libraries
+from proctor.runner.installing.tools import FETCH_SEC, SHOWN_CHARS, run_tool, write_start
 
-FETCH_SEC = 900.0
 # The largest of them has 400 MB in ten files.
 MOST_BYTES = 4 << 30
 MOST_FILES = 100_000
-_SHOWN = 1_000
 _LOOK_SEC = 60.0
 _NODE_ARCHES = {"x86_64": "x64", "aarch64": "arm64"}
 
@@ -53,9 +48,7 @@ def fetch_npm(source: NpmSource, version: str, program: Path, work: Path) -> tup
         _fetch_part(part, _NODE_ARCHES[machine], exact, program / part.folder, work)
     loaded = [program / part.folder / part.loaded for part in source.parts if part.loaded is not None]
     loader = copy_libraries(loaded, program / "lib") if loaded else "none"
-    start = source.start.format(machine=machine, loader=loader)
-    (program / "start").write_text(f'#!/bin/sh\nhere="${{0%/*}}"\n{start}\n', encoding="utf-8")
-    (program / "start").chmod(0o755)
+    write_start(program, source.start.format(machine=machine, loader=loader))
     return source.libc
 
 
@@ -68,7 +61,7 @@ def _exact(said: str, spec: str) -> str:
     if isinstance(found, list) and found:
         found = found[-1]
     if not isinstance(found, str):
-        raise Refusal(Reason.INSTALL_FAILED, f"the registry knows no {spec}", observed=said[:_SHOWN])
+        raise Refusal(Reason.INSTALL_FAILED, f"the registry knows no {spec}", observed=said[:SHOWN_CHARS])
     return found
 
 
@@ -108,43 +101,3 @@ def _unpack(archive: tarfile.TarFile, folder: Path) -> None:
 def _write(content: IO[bytes], target: Path) -> None:
     with target.open("xb") as file:
         shutil.copyfileobj(content, file, 1 << 20)
-
-
-def run_tool(words: Sequence[str], work: Path, deadline_sec: float, *, bare: bool = False) -> str:
-    """What a tool prints; with `bare` it is told nothing of where it runs.
-
-    Raises:
-        Refusal: INSTALL_FAILED, with the end of what it said.
-    """
-    own = {"PATH": os.defpath, "HOME": str(work)} if bare else {**os.environ, "NO_UPDATE_NOTIFIER": "1"}
-    try:
-        process = subprocess.Popen(
-            words,
-            cwd=work,
-            env=own,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-    except OSError as fault:
-        raise Refusal(Reason.INSTALL_FAILED, f"{words[0]} cannot be started: {fault.strerror}") from fault
-    try:
-        printed, said = process.communicate(timeout=deadline_sec)
-    except subprocess.TimeoutExpired as late:
-        raise Refusal(
-            Reason.INSTALL_FAILED, f"{' '.join(words[:2])} was not done in time", required=f"{deadline_sec:g} s"
-        ) from late
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-    if process.returncode != 0:
-        told = (said or printed).decode("utf-8", "replace").strip()
-        raise Refusal(
-            Reason.INSTALL_FAILED,
-            f"{' '.join(words[:2])} ended with status {process.returncode}: {told[-_SHOWN:]}",
-            observed=process.returncode,
-            required=0,
-        )
-    return printed.decode("utf-8", "replace")
