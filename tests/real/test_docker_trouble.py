@@ -228,6 +228,21 @@ def test_a_run_folder_whose_disk_is_full_ends_on_the_record(proctor: Proctor, sm
     engine.check()
 
 
+def test_a_run_that_lives_keeps_what_it_has_while_others_begin_and_are_pruned(proctor: Proctor, tmp_path: Path) -> None:
+    slow, quick = tmp_path / "slow", tmp_path / "quick"
+    process = begun(proctor, make_study(tmp_path / "long", command=SLOW, tasks=FOUR, stage="lanes = 2\n"), slow, 2)
+    study = make_study(tmp_path / "short")
+    assert proctor("run", study, "--out", quick, "--waive", "git_dirty", "--quiet")[0] == 0
+    assert proctor("prune", quick) == (0, f"{quick}: 0 things removed\n")
+    status, said = proctor("prune", slow)
+    assert (status, "run_locked" in said) == (3, True), said
+    assert over(process)[0] == 0
+    assert (outcomes(slow), ended(slow)["totals"]) == ({"completed": 4}, ALL_PASS)
+    for run in (slow, quick):
+        proctor.check(run)
+        OnTheEngine(run, "none").check()
+
+
 def test_a_world_that_is_kept_is_there_until_somebody_removes_it(proctor: Proctor, tmp_path: Path) -> None:
     run = tmp_path / "run"
     engine = OnTheEngine(run, "none")

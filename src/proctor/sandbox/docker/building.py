@@ -23,7 +23,7 @@ _FLAGS = {"RUN": frozenset[str](), "COPY": frozenset({"from", "chown"}), "ADD": 
 
 
 async def built(engine: Engine, image: Image) -> ImageFacts:
-    """See that what the folder builds is here. Nothing of a build that fails or is cancelled stays.
+    """See that what the folder builds is here. Of a build that fails or is cancelled no container stays.
 
     Raises:
         Refusal: BUILD_UNSUPPORTED, IMAGE_MOVED for a base, IMAGE_BUILD_FAILED with the end of the log,
