@@ -12,6 +12,8 @@ import re
 from collections import Counter
 from typing import Any, NoReturn
 
+import orjson
+
 from proctor.core.canonical import MAX_SAFE_INTEGER, encode
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -26,6 +28,10 @@ MAX_FLOAT_CHARS = 1_100
 _STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[{\]}]', re.DOTALL)
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _SHOWN = 40
+# Below, the exact reader is as fast.
+_FAST_FROM = 512
+# Where these stand, it is not plain which quotes end a key: space before a colon, a quote after an escaped backslash.
+_ODD = (b" :", b"\t:", b"\n:", b"\r:", b'\\\\":')
 
 
 class _Invalid(ValueError):
@@ -51,7 +57,51 @@ def loads(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH
     Raises:
         Refusal: `json_invalid`; `observed` is `{"offset": byte}` where the place is known, and what stood there.
     """
+    if _FAST_FROM <= len(data) <= max_bytes:
+        value = _fast(data, max_depth)
+        if value is not None:
+            return value
     return _read(_EXACT, data, max_bytes, max_depth, path)
+
+
+def _fast(data: bytes, max_depth: int) -> dict[str, Any] | None:
+    """An object, by a reader ten times as fast, where it is known to read the same; None where that is not known.
+
+    That reader takes the last of two keys, and rounds numbers. Of two keys it keeps one, so that there are fewer than
+    closing quotes before colons: these are all quotes before colons but those that are escaped, and those that open a
+    string which begins with a colon, of which any makes the numbers differ. Fractions and numbers that may have been
+    rounded are left to the exact reader.
+    """
+    if any(odd in data for odd in _ODD):
+        return None
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None
+    keys = _keys(value, max_depth) if type(value) is dict else None
+    return value if keys == data.count(b'":') - data.count(b'\\":') else None
+
+
+def _keys(value: dict[str, Any], max_depth: int) -> int | None:
+    """How many keys there are at all levels; None where there is a fraction, or there are too many levels."""
+    count = 0
+    level: list[Any] = [value]
+    for _ in range(max_depth):
+        below: list[Any] = []
+        for each in level:
+            if type(each) is dict:
+                count += len(each)
+                each = each.values()
+            for child in each:
+                kind = type(child)
+                if kind is dict or kind is list:
+                    below.append(child)
+                elif kind is float:
+                    return None
+        if not below:
+            return count
+        level = below
+    return None
 
 
 def loads_canonical(

@@ -105,7 +105,7 @@ class ChatAssembly:
             self._message = message
         delta = self.notes.obj(choice.get("delta"))
         self._answered = self._answered or bool(message) or "delta" in choice
-        for part in (message, delta):
+        for part in filter(None, (message, delta)):
             self._take_content(part.get("content"))
             self._take_thoughts(part)
             self._refused = self._refused or bool(self.notes.text(part.get("refusal")))

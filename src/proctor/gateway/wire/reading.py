@@ -146,6 +146,6 @@ class BodyReader:
 
 def json_value(data: bytes) -> Any:
     """The JSON value of a body, bounded in bytes, depth and number of values. Raises Refusal `json_invalid`."""
-    if sum(map(data.count, (b"{", b"[", b","))) > MAX_VALUES:
+    if len(data) > MAX_VALUES and sum(map(data.count, (b"{", b"[", b","))) > MAX_VALUES:
         raise Refusal(Reason.JSON_INVALID, "JSON has too many values", required={"values": MAX_VALUES})
     return strictjson.loads(data, max_bytes=MAX_REPLY_BYTES)

@@ -32,6 +32,10 @@ class EventParser:
         """The events that these bytes complete."""
         if not data:
             return []
+        if data.endswith(b"\n\n") and self._between and b"\r" not in data:
+            plain = _plain(data)
+            if plain is not None:
+                return plain
         if self._after_cr and data.startswith(b"\n"):
             data = data[1:]
             self._after_cr = False
@@ -46,6 +50,11 @@ class EventParser:
         if rest:
             self._line.append(rest)
         return events
+
+    @property
+    def _between(self) -> bool:
+        """Whether nothing of an event, of a line or of a line's end is open."""
+        return not (self._first_line or self._after_cr or self._line or self._data or self._type)
 
     def close(self) -> Event | None:
         """The event that no blank line ended, where the last one is such."""
@@ -79,3 +88,11 @@ class EventParser:
             events.append(Event(self._type, data))
         self._data.clear()
         self._type = ""
+
+
+def _plain(data: bytes) -> list[Event] | None:
+    """Whole events of one data line each, as nearly all providers send them; None where one has anything else."""
+    blocks = data[:-2].split(b"\n\n")
+    if any(block[:6] != b"data: " or b"\n" in block for block in blocks):
+        return None
+    return [Event("", block[6:]) for block in blocks if len(block) > 6]
