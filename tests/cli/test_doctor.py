@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -84,8 +84,10 @@ def ordinary(**facts: object) -> Machine:
     return Machine(Availability("namespace", True, Tier.ORDINARY, able, (), (), facts))
 
 
-def engine(*notes: str, networks: frozenset[Network], limits: frozenset[str], gateway: bool = True) -> Machine:
-    able = Capabilities(networks, True, True, True, True, limits, gateway)
+def engine(networks: frozenset[Network], limits: frozenset[str], lacks: Mapping[str, str] | None = None) -> Machine:
+    lacks = lacks or {}
+    able = Capabilities(networks, True, True, True, True, limits, "gateway" not in lacks)
+    notes = tuple(f"no {name}: {why}" for name, why in lacks.items())
     facts = {
         "endpoint": "unix:///d.sock",
         "named_by": "DOCKER_HOST",
@@ -94,6 +96,7 @@ def engine(*notes: str, networks: frozenset[Network], limits: frozenset[str], ga
         "storage_driver": "overlay2",
         "cgroup_version": "2",
         "platform": "linux/arm64",
+        "lacks": lacks,
     }
     return Machine(Availability("docker", True, Tier.PRIVILEGED, able, (), notes, facts))
 
@@ -123,12 +126,9 @@ def test_docker_alone_is_a_sandbox(proctor, machines: Machines) -> None:
 
 
 def test_what_an_engine_cannot_do_is_said_once_with_its_reason(proctor, machines: Machines) -> None:
-    notes = (
-        "no gateway inside: we are not root, so networks of containers cannot be entered",
-        "no limit on storage: the engine's storage driver overlay2 on extfs has no quotas",
-    )
+    lacks = {"gateway": "we are not root, so networks of containers cannot be entered", "storage": "it has no quotas"}
     able = frozenset(Network) - {Network.ALLOWLIST}
-    machines(docker=engine(*notes, networks=able, limits=frozenset({"cpus", "memory", "pids"}), gateway=False))
+    machines(docker=engine(able, frozenset({"cpus", "memory", "pids"}), lacks))
     said = proctor("doctor", "--json")
     looks = looks_of(said)
     assert "no quotas" in looks["docker storage"]["seen"] and "pquota" in looks["docker storage"]["remedy"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from proctor.admission.worlds import sandbox_kind
+from proctor.admission.worlds import KINDS, sandbox_kind
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import seal_probe
@@ -18,7 +18,6 @@ from proctor.sandbox.base import Availability, Capabilities, Tier
 from proctor.sandbox.namespace.limits import holdable
 from proctor.sandbox.namespace.probe import settings_to_change
 
-KINDS = ("namespace", "docker")
 # limits of a sandbox, and the control group controller that can hold each
 _LIMITS = {"cpus": "cpu", "memory": "memory", "storage": None, "pids": "pids"}
 # remedies that send people here
@@ -109,13 +108,14 @@ def _about(found: Availability) -> list[str]:
 def _limits(found: Availability) -> list[Look]:
     """What is held, in one look, and one for each that is not."""
     groups, missing = found.facts.get("groups") or {}, found.facts.get("groups_missing") or {}
+    lacks, watched = found.facts.get("lacks") or {}, found.facts.get("watched") or {}
     held: dict[str, list[str]] = {}
     looks = []
     for name, controller in _LIMITS.items():
         if name not in found.capabilities.limits and controller not in groups:
-            why = missing.get(controller) or _noted(found.notes, f"no limit on {name}: ") or "no means for it here"
+            why = missing.get(controller) or lacks.get(name) or "no means for it here"
             looks.append(Look(f"{found.kind} {name}", None, f"no limit can be held: {why}", _add_limit(found.kind)))
-        elif _noted(found.notes, f"{name} is limited by a watcher: "):
+        elif name in watched:
             held.setdefault("a watcher of proctor's", []).append(name)
         elif found.kind != "namespace":
             held.setdefault("the engine", []).append(name)
@@ -140,7 +140,7 @@ def _able(found: Availability) -> list[Look]:
     networks = ", ".join(sorted(network.value for network in able.networks)) or "none"
     fix = None
     if not able.gateway:
-        why = _noted(found.notes, "no gateway inside: ")
+        why = (found.facts.get("lacks") or {}).get("gateway")
         networks += "; no gateway in them" + (f": {why}" if why else "")
         fix = "Run as root, with an engine on this machine: agents inside that call a model need it."
     looks = [Look(f"{found.kind} networks", None if fix else True, networks, fix)]
@@ -221,11 +221,6 @@ def _has_closed_socket(refusal: Refusal) -> bool:
     tried = refusal.observed if isinstance(refusal.observed, Mapping) else {}
     paths = [Path(str(endpoint).removeprefix("unix://")) for endpoint in tried]
     return any(path.is_socket() and not os.access(path, os.W_OK) for path in paths)
-
-
-def _noted(notes: Sequence[str], about: str) -> str | None:
-    """What a note that begins so goes on with."""
-    return next((note.removeprefix(about) for note in notes if note.startswith(about)), None)
 
 
 def _why(note: str) -> str:

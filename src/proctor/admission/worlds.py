@@ -18,7 +18,7 @@ from proctor.tasks.plan import TaskPlan
 
 SANDBOXES = "proctor.sandboxes"
 # in the order in which `auto` tries them
-_AUTO = ("namespace", "docker")
+KINDS = ("namespace", "docker")
 # what another kind of sandbox may be able to do
 _ELSEWHERE = frozenset(
     {
@@ -52,7 +52,7 @@ def sandbox_kind(name: str) -> SandboxKind:
 
 def kind_of(design: Design) -> SandboxKind:
     """The kind that a frozen design has come to."""
-    return sandbox_kind(_AUTO[0] if design.sandbox.kind == "auto" else design.sandbox.kind)
+    return sandbox_kind(KINDS[0] if design.sandbox.kind == "auto" else design.sandbox.kind)
 
 
 def choose(wanted: str, frozen: Design | None, weigh: Weigh, probe: Probe) -> World:
@@ -63,7 +63,7 @@ def choose(wanted: str, frozen: Design | None, weigh: Weigh, probe: Probe) -> Wo
     began = None if frozen is None else frozen.sandbox.kind
     names: Sequence[str] = (wanted,)
     if wanted == "auto":
-        names = _AUTO if began is None else _AUTO[:1] if began == "auto" else (began,)
+        names = KINDS if began is None else KINDS[:1] if began == "auto" else (began,)
     first: World | None = None
     for name in names:
         kind = sandbox_kind(name)

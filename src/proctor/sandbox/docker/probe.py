@@ -85,6 +85,8 @@ class Found:
             "cgroup_version": info.get("CgroupVersion"),
             "security": sorted(str(option) for option in info.get("SecurityOptions") or ()),
             "local": self.local,
+            "lacks": self._lacks(),
+            "watched": {"storage": self.storage_why_not} if self.storage_is_watched else {},
         }
 
     def availability(self) -> Availability:
@@ -100,18 +102,22 @@ class Found:
         )
         return Availability(KIND, True, Tier.PRIVILEGED, capabilities, (), tuple(self._notes()), self.facts())
 
-    def _notes(self) -> list[str]:
-        notes = []
+    def _lacks(self) -> dict[str, str]:
+        """Why it has no gateway inside, and no limit of a name."""
+        lacks = dict.fromkeys(sorted({"cpus", "memory", "pids"} - self.limits), "the engine's kernel lacks it")
+        if self.storage_why_not is not None and not self.storage_is_watched:
+            lacks["storage"] = self.storage_why_not
         if not self.enterable:
             why = "we are not root" if self.local else "the engine is not on this machine"
-            notes.append(f"no gateway inside: {why}, so networks of containers cannot be entered")
+            lacks["gateway"] = f"{why}, so networks of containers cannot be entered"
+        return lacks
+
+    def _notes(self) -> list[str]:
+        lacks = self._lacks()
+        notes = [f"no gateway inside: {lacks.pop('gateway')}"] if "gateway" in lacks else []
         if self.storage_is_watched:
             notes.append(f"storage is limited by a watcher: {self.storage_why_not}")
-        elif self.storage_why_not is not None:
-            notes.append(f"no limit on storage: {self.storage_why_not}")
-        for name in sorted({"cpus", "memory", "pids"} - self.limits):
-            notes.append(f"no limit on {name}: the engine's kernel lacks it")
-        return notes
+        return [*notes, *(f"no limit on {name}: {why}" for name, why in lacks.items())]
 
 
 def none(refusal: Refusal) -> Availability:
