@@ -8,6 +8,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -27,7 +28,10 @@ Answer = Callable[[str, str, bytes], tuple[int, dict[str, str], bytes]]
 async def engine(folder: Path, answer: Answer) -> AsyncIterator[Engine]:
     """An engine that answers as told, over HTTP on a socket."""
 
+    serving: list[asyncio.Task[None]] = []
+
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving.append(cast("asyncio.Task[None]", asyncio.current_task()))
         with contextlib.suppress(OSError, ValueError, asyncio.IncompleteReadError):
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode()
@@ -44,10 +48,13 @@ async def engine(folder: Path, answer: Answer) -> AsyncIterator[Engine]:
                 writer.write(b"" if method == "HEAD" else said)
                 await writer.drain()
         writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
 
     server = await asyncio.start_unix_server(serve, folder / "e.sock")
     async with server, Engine(Where(f"unix://{folder}/e.sock", "1.41")) as made:
         yield made
+    await asyncio.gather(*serving)
 
 
 def stat(mode: int, size: int = 0, to: str = "") -> dict[str, str]:
@@ -206,9 +213,15 @@ async def test_an_answer_has_a_bound_and_an_engine_a_deadline(tmp_path: Path, mo
             await made.call("GET", "x")
         assert "1,000 bytes" in fault.value.text
 
+    hearing: list[asyncio.Task[None]] = []
+
     async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
+        hearing.append(cast("asyncio.Task[None]", asyncio.current_task()))
+        with contextlib.suppress(OSError):
+            await reader.read()
         writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
 
     silent = await asyncio.start_unix_server(hear, tmp_path / "s.sock")
     async with silent, Engine(Where(f"unix://{tmp_path}/s.sock", None)) as made:
@@ -216,6 +229,7 @@ async def test_an_answer_has_a_bound_and_an_engine_a_deadline(tmp_path: Path, mo
             with pytest.raises(EngineError) as fault:
                 await ask
             assert fault.value.status is None
+    await asyncio.gather(*hearing)
 
 
 async def test_errors_of_an_engine_are_told_with_their_status(tmp_path: Path) -> None:
