@@ -40,7 +40,8 @@ _QUERY_KEY = "key"
 def is_from(request: BaseRequest, token: str) -> bool:
     """Whether a request brings this token, in one of the places in which SDKs put a key."""
     said = [request.headers.get(name, "") for name in _CREDENTIALS]
-    said.append(dict(parse_qsl(request.query_string)).get(_QUERY_KEY, ""))
+    if request.query_string:
+        said.append(dict(parse_qsl(request.query_string)).get(_QUERY_KEY, ""))
     wanted = token.encode()
     found = False
     for each in said:
