@@ -13,17 +13,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from proctor.admission.agents import code_of, handed_over, make_agents, with_programs
 from proctor.admission.calling import Calling, calling_facts, gather_calling, named_variables
 from proctor.admission.facts import Component, Facts, FolderFacts, Request
 from proctor.admission.money import money_facts
 from proctor.admission.notices import notices
 from proctor.admission.plans import plan_tasks
-from proctor.admission.programs import settings_of, version_skew, with_programs
 from proctor.admission.provenance import git_facts, versions
 from proctor.admission.ready import Ready
 from proctor.admission.worlds import Weigh, choose, dressed, find_images, sandbox_record
-from proctor.agents.base import Agent, installed_agents, make_agent
-from proctor.agents.handed import HandedOver, identify
+from proctor.agents.base import Agent
 from proctor.budget.table import table_record
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -92,8 +91,8 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
     table = loaded.file.stages.get(stage)
     calling = Calling() if table is None else gather_calling(loaded, loaded.file, table, request)
     tasks, rows = _tasks(loaded, stage, calling.rows, found)
-    handed = _handed(loaded.file.agent.name, request, len(tasks), found)
-    design = _freeze(loaded, stage, tasks, rows, calling, _code(handed, frozen), request, found)
+    handed, found.agents = handed_over(loaded.file.agent.name, request, len(tasks))
+    design = _freeze(loaded, stage, tasks, rows, calling, code_of(handed, frozen), request, found)
     withheld = named_variables(calling.models.values())
     world = choose(loaded.file.sandbox.kind, frozen, _weigh(loaded.folder, design, tasks, withheld), probe)
     kind, available = world.kind, world.available
@@ -113,19 +112,21 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
         facts = replace(
             facts, sandbox=available, network=loaded.file.sandbox.network.value, components=_components(available)
         )
-    code_of = None if handed is None else handed.agent_class
+    agent_class = None if handed is None else handed.agent_class
     if table is not None:
         probes["models"] = {name: _model_record(model) for name, model in calling.models.items()}
         if calling.models:
             probes["prices"] = table_record()
         facts = replace(
             facts,
-            calling=calling_facts(loaded.file, table, len(rows), calling.models, code_of),
+            calling=calling_facts(loaded.file, table, len(rows), calling.models, agent_class),
             money=money_facts(loaded.file, stage, list(calling.models.values()), len(tasks) + len(rows)),
         )
     ready = None
     if design is not None:
-        agents = _agents(design, frozen, loaded.folder, handed, found)
+        agents: dict[str, Agent] = {}
+        if not found.agents:
+            agents, found.agents, found.skews = make_agents(design, frozen, loaded.folder, handed)
         design = with_programs(dressed(design, world, images), agents)
         facts = replace(facts, **_changes(frozen, design))
         selected = {task.name: tasks[task.name] for task in design.tasks if task.name in tasks}
@@ -243,66 +244,6 @@ def _freeze(
     for refusal in refusals:
         (found.tasks if refusal.reason is Reason.TASK_DUPLICATE else found.study).append(refusal)
     return design
-
-
-def _handed(name: str, request: Request, folders: int, found: _Found) -> HandedOver | None:
-    """The study's agent, if it was handed over in Python; `folders` counts the tasks that it has to act on."""
-    others = sorted(request.agents.keys() - {name})
-    if others:
-        what = f"the study's agent is {name!r}, and others were handed over"
-        found.agents.append(Refusal(Reason.UNKNOWN_AGENT, what, path="agent.name", observed=others, required=name))
-    if name not in request.agents:
-        return None
-    try:
-        if name in installed_agents():
-            what = f"an agent named {name!r} was handed over, and one of that name is installed"
-            raise Refusal(Reason.DUPLICATE_NAME, what, path="agent.name", observed=name)
-        made = identify(name, request.agents[name])
-        if folders and not made.acts:
-            what = f"the agent {name!r} has no `act`, and task folders are selected"
-            raise Refusal(Reason.AGENT_UNSUITABLE, what, path="agent.name", observed=folders, required=0)
-        return made
-    except Refusal as refusal:
-        found.agents.append(refusal)
-        return None
-
-
-def _code(handed: HandedOver | None, frozen: Design | None) -> FunctionDesign | None:
-    """What the design holds of it. A resume without it keeps what was: that it is missing is refused by itself."""
-    if handed is not None:
-        return FunctionDesign(handed.reference, handed.sha256)
-    return None if frozen is None else frozen.agent.code
-
-
-def _agents(
-    design: Design, frozen: Design | None, base: Path, handed: HandedOver | None, found: _Found
-) -> dict[str, Agent]:
-    if found.agents:
-        return {}
-    code = design.agent.code
-    if code is not None and handed is None:
-        found.agents.append(
-            Refusal(
-                Reason.UNKNOWN_AGENT,
-                f"the agent {design.agent.name!r} of this run was handed over in Python, and is not now",
-                path="agent.name",
-                observed=design.agent.name,
-                required=code.name,
-                remedy=f"Go on with it from Python: proctor.Run.open(RUN).resume(agents={{{design.agent.name!r}: …}}), "
-                f"with the class {code.name}.",
-            )
-        )
-        return {}
-    agents: dict[str, Agent] = {}
-    for arm in design.arms:
-        own = design.agent_of(arm.name)
-        try:
-            agents[arm.name] = make_agent(own.name, settings_of(own, frozen, arm.name), base, handed)
-            found.skews += version_skew(own, agents[arm.name], found.skews)
-        except Refusal as refusal:
-            if refusal.as_record() not in [known.as_record() for known in found.agents]:
-                found.agents.append(refusal)
-    return agents
 
 
 def _changes(frozen: Design | None, design: Design) -> dict[str, Any]:
