@@ -22,7 +22,7 @@ from proctor.core.clock import Clock
 from proctor.core.ids import new_run_id
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.core.waiting import finish
+from proctor.core.waiting import finish, until_done
 from proctor.evidence.callstate import CLOSED, FORMAT, OPENED, CallState, read_calls
 from proctor.evidence.disk import Appender, Disk, write_refusal
 from proctor.evidence.exchanges import unanswered
@@ -123,7 +123,7 @@ class CallRecord:
         last = self._last
         if last is not None:
             # never the future itself: a cancelled caller would cancel what others must still hear the outcome of
-            await asyncio.wait([last])
+            await until_done(last)
         if self.fault is not None:
             raise _again(self.fault)
 

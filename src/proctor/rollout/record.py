@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from proctor.core.canonical import encode
-from proctor.core.waiting import in_thread
+from proctor.core.waiting import in_thread, until_done
 from proctor.evidence.attempt_files import digested, in_entries
 from proctor.evidence.journal import Journal
 from proctor.evidence.kinds import Kind
@@ -61,7 +61,7 @@ class Record:
             return
         # never gather: a cancelled caller would cancel what others must still hear the outcome of. The journal keeps
         # the order, so the last one is durable last
-        await asyncio.wait([pending[-1].written])
+        await until_done(pending[-1].written)
         written = {id(each) for each in pending}
         self._pending = [each for each in self._pending if id(each) not in written]
         failed = [(each, error) for each in pending if (error := each.written.exception()) is not None]
