@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import zlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -18,6 +17,7 @@ from proctor.core.clock import Clock
 from proctor.core.tokens import Admitted
 from proctor.gateway.upstream import Cut, HttpReply, Late, NotSent, Outgoing, TooLarge
 from proctor.gateway.wire.base import Call, endpoint
+from proctor.gateway.wire.decoding import Decoder, Undecodable
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession, TCPConnector
@@ -197,45 +197,22 @@ async def _whole(coming: HttpIncoming, encoding: str) -> bytes:
     encoding = encoding.strip().lower()
     if encoding not in ("identity", "gzip", "x-gzip", ""):
         raise Cut("the reply has an encoding that was not asked for", status=coming.status, timing=coming.timing)
-    decoder = _Gunzip() if "gzip" in encoding else None
+    decoder = Decoder(encoding)
     chunks: list[bytes] = []
     raw = decoded = 0
-    while chunk := await coming.read():
-        raw += len(chunk)
-        try:
-            data = chunk if decoder is None else decoder.feed(chunk, MAX_DECODED + 1 - decoded)
-        except zlib.error as error:
-            raise Cut("the reply is not gzip", status=coming.status, timing=coming.timing) from error
-        decoded += len(data)
-        if raw > MAX_RAW or decoded > MAX_DECODED:
-            message = f"the reply has more than {MAX_RAW} bytes, or {MAX_DECODED} decoded"
-            raise TooLarge(message, status=coming.status, timing=coming.timing)
-        chunks.append(data)
-    if decoder is not None and not decoder.whole:
+    try:
+        while chunk := await coming.read():
+            raw += len(chunk)
+            for piece in decoder.feed(chunk):
+                decoded += len(piece)
+                if decoded > MAX_DECODED:
+                    break
+                chunks.append(piece)
+            if raw > MAX_RAW or decoded > MAX_DECODED:
+                message = f"the reply has more than {MAX_RAW} bytes, or {MAX_DECODED} decoded"
+                raise TooLarge(message, status=coming.status, timing=coming.timing)
+    except Undecodable as error:
+        raise Cut("the reply is not gzip", status=coming.status, timing=coming.timing) from error
+    if not decoder.whole:
         raise Cut("the reply ends in the middle of its gzip data", status=coming.status, timing=coming.timing)
     return b"".join(chunks)
-
-
-class _Gunzip:
-    """Gunzip in pieces, several members too, never more than asked for."""
-
-    def __init__(self) -> None:
-        self._member = zlib.decompressobj(wbits=31)
-        self._begun = False
-
-    @property
-    def whole(self) -> bool:
-        """Whether the last member has ended (or none began)."""
-        return self._member.eof or not self._begun
-
-    def feed(self, data: bytes, at_most: int) -> bytes:
-        """The next bytes decoded, `at_most` of them: who gets as many stops. Raises zlib.error."""
-        pieces: list[bytes] = []
-        while data and at_most > 0:
-            if self._member.eof:
-                self._member = zlib.decompressobj(wbits=31)
-            self._begun = True
-            pieces.append(self._member.decompress(data, at_most))
-            at_most -= len(pieces[-1])
-            data = self._member.unused_data
-        return b"".join(pieces)
