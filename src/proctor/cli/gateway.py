@@ -36,7 +36,7 @@ def _price(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     "--record",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Where all calls are recorded; one that exists is gone on with.  [default: runs/gateway/<number>/calls.jsonl]",
+    help="Where all calls are recorded; one that exists is gone on with.  [default: a new one in runs/gateway]",
 )
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, metavar="N", help="A free one where it is 0.")
 @click.option("--api", type=click.Choice(_APIS), help="The wire format of a URL.  [default: chat]")
@@ -81,15 +81,13 @@ def gateway(
     from proctor.cli.common import print_json
     from proctor.core.exits import Exit
     from proctor.report.text import safe
-    from proctor.runner.gateway import serve
-    from proctor.runner.launch import free_folder, runs_folder
+    from proctor.runner.gateway import own_record, serve
+    from proctor.runner.launch import runs_folder
 
-    if record is None:
-        record = free_folder(runs_folder(Path.cwd()) / "gateway") / "calls.jsonl"
     request = GatewayRequest(
         upstream=upstream,
         budget=budget,
-        record=record,
+        record=record or own_record(runs_folder(Path.cwd())),
         models=models,
         api=api,
         key_env=key_env,

@@ -8,6 +8,8 @@ import socket
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from proctor.admission.finish import (
@@ -67,6 +69,11 @@ class Served:
     reason: Reason | None = None
     message: str | None = None
     calls: Mapping[str, Any] | None = None
+
+
+def own_record(runs: Path) -> Path:
+    """Where the record of this process goes that names none; nothing is made."""
+    return runs / "gateway" / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}.jsonl"
 
 
 @dataclass(frozen=True)
