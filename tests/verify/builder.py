@@ -177,22 +177,29 @@ class Story:
         model = self.open[attempt]["model"]
         exchange = f"{attempt}/{self.exchanges[attempt]}"
         self.exchanges[attempt] += 1
-        self.bounds[exchange] = worst_case(self.rows_of(model), inputs, outputs)
+        route = admitted.get("route", "POST /v1/chat/completions")
+        free = route.endswith("/count_tokens")
+        self.bounds[exchange] = "0.000000000000" if free else worst_case(self.rows_of(model), inputs, outputs)
         self.add(
             "exchange.admitted",
             attempt=attempt,
             exchange=exchange,
             model=model,
-            route="POST /v1/chat/completions",
+            route=route,
             request=self.blob(f"What of {exchange}?\n".encode()),
             request_digest=sha256(exchange.encode()),
             input_bound=inputs,
             output_bound=outputs,
             held=self.bounds[exchange],
             retries=admitted.get("retries"),
-            mutations=[],
+            mutations=admitted.get("mutations", []),
         )
         return exchange
+
+    def count(self, attempt: str) -> Step:
+        """Has tokens counted."""
+        exchange = self.ask(attempt, outputs=0, route="POST /v1/messages/count_tokens")
+        return self.answer(exchange, outcome="released", finish=None, estimated=False)
 
     def answer(self, exchange: str, usage: Body | None = None, **ended: Any) -> Step:
         """Ends an exchange: with a usage as it costs, else as estimated; `ended` says what is otherwise."""
@@ -372,7 +379,7 @@ class Story:
         old, self.packs = self.packs, {"0001.pack": bytearray()}
         into, known = self.packs["0001.pack"], {}
         for step in self.entries():
-            for name, ref in step.body.items():
+            for name, ref in sorted(step.body.items()):
                 if isinstance(ref, dict) and "pack" in ref:
                     at = ref["pack"], ref["offset"]
                     if at not in known:

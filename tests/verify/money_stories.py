@@ -17,6 +17,7 @@ def money_design() -> Body:
     costly, sham = make_model("model-0", PRICES), make_model("sham", SHAM)
     for bucket, usd in (("input", "4.000000000000"), ("output", "20.000000000000")):
         costly["price"]["rows"].append({"bucket": bucket, "above_inputs": 1000, "usd_per_million": usd})
+    costly |= {"context_window": 1000, "mutations": ["include_usage"]}
     sham |= {"provider": "practice", "api": "practice", "synthetic": True}
     function = {"name": "tools:search", "sha256": "0" * 64}
     return {
@@ -83,8 +84,11 @@ def money_story(signer: Signer | None = None) -> Story:
     s.checkpoint()
     s.block(1)
     first = s.start(1, s.arms(1)[0], supersedes=lost)
+    s.count(first)
+    streamed = s.ask(first, mutations=["include_usage"])
+    s.answer(streamed, {"input": 10, "output": 5}, chunks=s.blob(b"[[0,0]]"))
     s.answer(s.ask(first), finish=None, error="reply_unreadable")
-    s.answer(s.ask(first), {"input": 700, "output": 400}, estimated=True, charged=s.bounds[f"{first}/1"], flags=["odd"])
+    s.answer(s.ask(first), {"input": 700, "output": 400}, estimated=True, charged=s.bounds[f"{first}/3"], flags=["odd"])
     s.grade(first, "pass", 1)
     s.end(first)
     s.final(first)
@@ -104,6 +108,7 @@ def money_story(signer: Signer | None = None) -> Story:
     s.final(dear)
     stopped = s.start(2, s.arms(2)[1])
     s.refuse(stopped, "ceiling_reached", "0.006600000000")
+    s.refuse(stopped, "feature_unpriced", "0.000000000000")
     s.run_out(stopped, "ceiling_reached")
     s.end(stopped, exception="ceiling_reached")
     s.final(stopped)

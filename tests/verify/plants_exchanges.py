@@ -102,6 +102,16 @@ def _(s: Story) -> None:
     body.update(output_bound=601, held=held)
 
 
+@plant("exchanges.admitted", "a change that the design does not admit")
+def _(s: Story) -> None:
+    s.find("exchange.admitted", mutations=["include_usage"]).body["mutations"] = ["clamp_max_output"]
+
+
+@plant("exchanges.admitted", "a change of a model that admits none")
+def _(s: Story) -> None:
+    s.find("exchange.admitted", model="sham").body["mutations"] = ["include_usage"]
+
+
 # Ends.
 
 
@@ -192,7 +202,48 @@ def _(s: Story) -> None:
     _ended(s).body["finish"] = None
 
 
+def _counted(s: Story) -> Step:
+    return _ended(s, outcome="released", error=None)
+
+
+@plant("exchanges.ended", "tokens counted for money")
+def _(s: Story) -> None:
+    _counted(s).body.update(outcome="settled", estimated=True)
+
+
+@plant("exchanges.ended", "tokens counted, and a usage")
+def _(s: Story) -> None:
+    _counted(s).body["usage"] = {"input": 1}
+
+
+@plant("exchanges.ended", "tokens counted, and a finish")
+def _(s: Story) -> None:
+    _counted(s).body["finish"] = "stop"
+
+
+@plant("exchanges.ended", "tokens counted, without an answer")
+def _(s: Story) -> None:
+    _counted(s).body["http_status"] = 404
+
+
+@plant("exchanges.ended", "chunks of what never came")
+def _(s: Story) -> None:
+    ended = s.find("exchange.ended", error="rate_limited")
+    ended.body.update(chunks=ended.body["response"], response=None)
+
+
 # Costs.
+
+
+@plant("costs.recomputed", "money held for a count of tokens")
+def _(s: Story) -> None:
+    ended = _counted(s)
+    _admitted(s, ended).body["held"] = "0.000000000001"
+
+
+@plant("ceiling.disclosed", "money held for what was not passed on")
+def _(s: Story) -> None:
+    s.find("exchange.refused", reason="feature_unpriced").body["held"] = "0.000000000001"
 
 
 @plant("costs.recomputed", "a picodollar too much")
