@@ -39,6 +39,7 @@ from proctor.gateway.standalone import Standalone
 from proctor.report.calls import CallsShown, as_record
 
 LOOPBACK = "127.0.0.1"
+_DIRECT = {"NO_PROXY", "no_proxy"}
 
 
 @dataclass(frozen=True)
@@ -169,9 +170,10 @@ class _Session:
         limits = Limits(spent_before=ZERO, cap=admitted.budget, margin=ZERO)
         authority = Authority(admitted.token, limits, admitted.record, admitted.record.state)
         self._gateway = Gateway(admitted.token, admitted.keys, SystemClock())
-        standalone = self._standalone = await Standalone.open(
+        standalone = self._standalone = Standalone(
             self._gateway, authority, admitted.record, admitted.models, self._sock
         )
+        await standalone.listen()
         with self._shown:
             self._ready(self._serving(standalone))
             while not stop.draining.is_set() and not standalone.faulted.is_set():
@@ -223,4 +225,7 @@ class _Session:
             last_ns=lambda: 0,
         )
         named = {name: value for name, value in variables(door).items() if value}
+        for name in _DIRECT & named.keys():
+            # what a person reaches without a proxy stays so
+            named[name] = ",".join(filter(None, (os.environ.get(name), named[name])))
         return Serving(standalone.base_url, standalone.token, named, str(self._request.record))
