@@ -12,9 +12,9 @@ from typing import Any
 
 import aiohttp
 from aiohttp import web
+
 from doorway import asking, listening
 from loopback import KEY, Handler, Provider, Said, chat, model, provider
-
 from proctor.budget.authority import Authority
 from proctor.budget.ceiling import Limits
 from proctor.core.clock import SystemClock
@@ -87,7 +87,8 @@ async def standing(tmp_path: Path, budget: str, *script: Said | Handler) -> Asyn
         authority = Authority(token, Limits(ZERO, Usd.parse(budget), ZERO), record, record.state)
         gateway = Gateway(token, {"TEST_MODEL_KEY": KEY}, SystemClock())
         shop = Shop(upstream.url)
-        it = await Standalone.open(gateway, authority, record, shop, listening())
+        it = Standalone(gateway, authority, record, shop, listening())
+        await it.listen()
         yield Standing(path, it, record, authority, gateway, shop, upstream, session)
 
 

@@ -88,11 +88,5 @@ def refusing(api: str, refusal: Refusal, status: int | None = None) -> Response:
     return Response(status=status or said.status, headers=said.headers, body=said.body)
 
 
-def no_route(request: BaseRequest) -> Refusal:
-    """For a request that no model here can be asked by."""
-    asked = f"{request.method} {request.path}"
-    return Refusal(Reason.ROUTE_UNKNOWN, "the gateway has no such route for this model", observed=asked)
-
-
 def _key(bounded: Bounded) -> bytes:
     return hashlib.sha256(bounded.request.recorded).digest()

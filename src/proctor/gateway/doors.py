@@ -2,67 +2,51 @@
 
 from __future__ import annotations
 
-import secrets
 import socket
 from typing import TYPE_CHECKING
 
-from proctor.core.families import Family
 from proctor.core.models import Door
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.core.tokens import Admitted
 from proctor.evidence.runfolder import RunFolder
-from proctor.gateway.desk import Desk, no_route, refusing
+from proctor.gateway.desk import Desk
 from proctor.gateway.failures import Failure
 from proctor.gateway.flights import Flights
-from proctor.gateway.inbound import is_from
 from proctor.gateway.line import Line, Means
-from proctor.gateway.listening import Listener
 from proctor.gateway.passage import Way
-from proctor.gateway.wire.routes import Kind, Route, find_route, models_body, routes_of
+from proctor.gateway.reception import Reception
+from proctor.gateway.wire.routes import Route, models_body
 from proctor.study.design import ModelDesign
 
 if TYPE_CHECKING:
-    from aiohttp.web import BaseRequest, Response, StreamResponse
+    from aiohttp.web import BaseRequest, StreamResponse
 
 
-class Opened:
+class Opened(Reception):
     """A door that is open, until `close`.
 
     `refused` is the first refusal for money, and `failed` what went wrong with the last exchange that ended; None
     where nothing did.
     """
 
-    def __init__(self, way_parts: tuple[Means, ModelDesign, Line, Flights, RunFolder], base_url: str) -> None:
-        """For `open`."""
-        means, model, line, flights, run = way_parts
+    def __init__(
+        self, means: Means, model: ModelDesign, line: Line, flights: Flights, run: RunFolder, sock: socket.socket
+    ) -> None:
+        """For `Gateway.open`."""
+        super().__init__(model.api, sock)
         self._last_ns = means.clock.mono_ns()
         self._means = means
-        self._model = model
         self._flights = flights
         self._desk = Desk(Way(means, model, line, flights, run, self._touch))
-        self._routes = routes_of(model.api)
-        self._fault: Refusal | None = None
-        self._listener: Listener | None = None
         self.door = Door(
-            base_url=base_url,
-            token=secrets.token_urlsafe(32),
+            base_url=self.base_url,
+            token=self.token,
             model=model.model,
             api=model.api,
             effort=model.effort,
             max_output_tokens=model.max_output_tokens,
             last_ns=lambda: self._last_ns,
         )
-
-    @classmethod
-    async def open(
-        cls, admitted: Admitted, means: Means, model: ModelDesign, line: Line, flights: Flights, sock: socket.socket
-    ) -> Opened:
-        """For `Gateway.open`."""
-        host, port = sock.getsockname()[:2]
-        opened = cls((means, model, line, flights, RunFolder(admitted.run_dir)), f"http://{host}:{port}")
-        opened._listener = await Listener.start(opened._handle, sock)
-        return opened
 
     @property
     def failed(self) -> Failure | None:
@@ -80,50 +64,31 @@ class Opened:
         Raises:
             Refusal: the journal's, or that of the disk, where something could not be written.
         """
-        if self._listener is not None:
-            self._listener.stop()
+        self.hush()
         try:
             await self._flights.close()
         finally:
-            if self._listener is not None:
-                await self._listener.close()
-        if self._fault is not None:
-            raise self._fault
+            await self.hang_up()
+        if self.fault is not None:
+            raise self.fault
+
+    def check_open(self) -> None:
+        """See `Reception`."""
+        self._touch()
+        if self._flights.closed:
+            raise Refusal(Reason.TOKEN_UNKNOWN, "the token of the request opens nothing here")
+
+    def listed(self, route: Route) -> bytes:
+        """See `Reception`."""
+        return models_body(self.door.api, self.door.model, route.model)
+
+    async def refuse(self, refusal: Refusal) -> None:
+        """See `Reception`."""
+        await self._flights.refuse(refusal)
+
+    async def serve(self, request: BaseRequest, route: Route) -> StreamResponse:
+        """See `Reception`."""
+        return await self._desk.serve(request, route)
 
     def _touch(self) -> None:
         self._last_ns = self._means.clock.mono_ns()
-
-    async def _handle(self, request: BaseRequest) -> StreamResponse:
-        self._touch()
-        route = find_route(request.method, request.raw_path)
-        api = route.api if route is not None and route.kind is not Kind.MODELS else self._api
-        try:
-            return await self._dispatch(request, route)
-        except Refusal as refusal:
-            if refusal.reason.family not in (Family.GATEWAY, Family.BUDGET, Family.PROVIDER):
-                self._fault = self._fault or refusal
-            return refusing(api, refusal)
-
-    @property
-    def _api(self) -> str:
-        return self._model.api
-
-    async def _dispatch(self, request: BaseRequest, route: Route | None) -> StreamResponse:
-        if self._flights.closed or not is_from(request, self.door.token):
-            raise Refusal(Reason.TOKEN_UNKNOWN, "the token of the request opens nothing here")
-        if request.headers.get("upgrade") is not None:
-            return refusing(self._api, no_route(request), 426)
-        if route is not None and route.kind is Kind.MODELS:
-            return _plain(models_body(self._model.api, self._model.model, route.model))
-        if route is None or route.api not in self._routes or route.kind is Kind.EMBEDDINGS:
-            refusal = no_route(request)
-            if request.method == "POST":
-                await self._flights.refuse(refusal)
-            raise refusal
-        return await self._desk.serve(request, route)
-
-
-def _plain(body: bytes) -> Response:
-    from aiohttp.web import Response
-
-    return Response(body=body, content_type="application/json")

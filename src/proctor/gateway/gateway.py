@@ -82,7 +82,10 @@ class Gateway:
         Raises: as `access`.
         """
         flights = Flights(lease, writer, attempt)
-        return await Opened.open(self._admitted, self.means, model, self._line(model), flights, sock)
+        run = RunFolder(self._admitted.run_dir)
+        opened = Opened(self.means, model, self._line(model), flights, run, sock)
+        await opened.listen()
+        return opened
 
     def desk(self, model: ModelDesign, flights: Flights) -> Desk:
         """Where requests for a model are served that come by some other way than a door. Raises: as `access`."""
