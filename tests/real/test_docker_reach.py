@@ -214,3 +214,34 @@ async def test_a_shell_for_the_operator_is_a_command_of_the_engines_client(bench
     assert command is not None and command[0] == "docker" and command[-2:] == (world.facts["container"], "sh")
     await world.stop()
     assert kind.enter(bench.scratch) is None
+
+
+@pytest.mark.parametrize("apart", [False, True])
+async def test_a_server_that_writes_to_its_output_stays_all_the_same(bench: Bench, apart: bool) -> None:
+    world = await bench.start(image=BUSYBOX)
+    errors = bench.folder / "err" if apart else None
+    script = "(while :; do echo tick; date +%s > /alive; usleep 100000; done) & echo begun; echo err >&2; exit 3"
+    ended, said = await bench.run(world, script, leave_running=True, stderr=errors)
+    assert (ended.exit_code, ended.leftovers, ended.start_error) == (3, 0, None)
+    assert said.replace("tick\n", "") == ("begun\n" if apart else "begun\nerr\n")
+    assert errors is None or errors.read_text() == "err\n"
+    size = (bench.folder / "out").stat().st_size
+    await bench.run(world, "sleep 4", leave_running=True, stdout=bench.folder / "other")
+    _, said = await bench.run(world, "echo $(($(date +%s) - $(cat /alive)))", stdout=bench.folder / "age")
+    assert int((bench.folder / "age").read_text()) <= 1
+    assert (bench.folder / "out").stat().st_size == size  # what comes after its end is nobody's
+    assert await world.kill_all() == 0
+
+
+async def test_what_may_leave_servers_tells_its_end_as_any_command(bench: Bench) -> None:
+    world = await bench.start(image=BUSYBOX)
+    for changes, expected in (
+        ({"argv": ("sh", "-c", "kill -TERM $$")}, (None, 15, None)),
+        ({"argv": ("sh", "-c", "cat; exit 4"), "stdin": b"in"}, (4, None, None)),
+        ({"argv": ("nope",)}, (None, None, "nope: not found")),
+        ({"argv": ("nope",), "stderr": bench.folder / "err"}, (None, None, "nope: not found")),
+        ({"argv": ("/etc",)}, (None, None, "/etc: is a folder")),
+    ):
+        ended, _ = await bench.run(world, "", leave_running=True, **changes)
+        assert (ended.exit_code, ended.signal, ended.start_error) == expected
+    assert await world.kill_all() == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import signal
 import time
 from collections.abc import Awaitable, Callable
@@ -13,24 +14,12 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Ended, Exec
 from proctor.sandbox.docker.engine import Engine
-from proctor.sandbox.docker.hijack import STDERR, Hijacked
+from proctor.sandbox.docker.hijack import STDERR, Frame, Hijacked
 from proctor.sandbox.docker.sinks import Sinks
+from proctor.sandbox.docker.wrapping import Report, wrapped
 
 # Clocks and polls overflow far beyond it; nobody waits longer.
 LONGEST_SEC = 366 * 86_400.0
-# One pipe takes both outputs, or their order would be lost on the way; what cannot start is said on the other.
-_JOINED = (
-    "sh",
-    "-c",
-    """case $1 in
-*/*) if [ -d "$1" ]; then echo "$1: is a folder"
-  elif [ ! -e "$1" ]; then echo "$1: not found"
-  elif [ ! -x "$1" ]; then echo "$1: permission denied"; fi ;;
-*) command -v "$1" >/dev/null || echo "$1: not found" ;;
-esac >&2
-exec "$@" 2>&1""",
-    "sh",
-)
 _ROOT = ("root", "0")
 # for a command that ended or was killed: until the engine says so, and what is in pipes is read
 _ENDING_SEC = 10.0
@@ -88,15 +77,18 @@ def never(why: str) -> Ended:
 class Running:
     """A command that the engine was asked to run. `close` it in any case."""
 
-    def __init__(self, engine: Engine, exec_id: str, stream: Hijacked, command: Exec, sinks: Sinks) -> None:
+    def __init__(
+        self, engine: Engine, exec_id: str, stream: Hijacked, command: Exec, sinks: Sinks, report: Report
+    ) -> None:
         self._engine = engine
         self._path = f"exec/{exec_id}/json"
         self._stream = stream
         self._sinks = sinks
         self._began = time.monotonic()
         self._deadline = self._began + min(command.deadline_sec, LONGEST_SEC)
-        self._joined = command.stderr is None
-        self._unstartable = False
+        self._report = report
+        self._reported = asyncio.Event()
+        self._left = False
         self._taken = 0
         self._said = b""
         self._reading = asyncio.create_task(self._read())
@@ -118,10 +110,10 @@ class Running:
             left = max(0.0, self._deadline - time.monotonic())
             if self._reading.done():
                 short *= 2
-                await asyncio.sleep(min(short, _LONGEST_PAUSE_SEC, left))
+                pause = min(short, _LONGEST_PAUSE_SEC)
             else:
                 pause = min(max(_FIRST_LOOK_SEC, elapsed / 10), _LONGEST_PAUSE_SEC)
-                await asyncio.wait({self._reading}, timeout=min(pause, left))
+            await self._something(min(pause, left))
             if self._reading.done():
                 self._reading.result()
             how = await self._look()
@@ -129,6 +121,15 @@ class Running:
                 return how
             if time.monotonic() >= self._deadline:
                 return How(0, None, timed_out=True)
+
+    async def _something(self, most_sec: float) -> None:
+        """Until it said that it ended, or its output did, or that long."""
+        reported = asyncio.create_task(self._reported.wait())
+        waits = {reported} if self._reading.done() else {reported, self._reading}
+        try:
+            await asyncio.wait(waits, timeout=most_sec, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            reported.cancel()
 
     async def settle(self, end: Callable[[], Awaitable[object]] | None) -> None:
         """Read what is still said once it ended; with `end`, which ends all, see that it did, and nothing holds on.
@@ -142,6 +143,7 @@ class Running:
             while not self._reading.done() and self._taken > before:
                 before = self._taken
                 await asyncio.wait({self._reading}, timeout=_QUIET_SEC)
+            self._left = True
         else:
             # what the engine had not started yet may start after all was ended
             deadline = time.monotonic() + _ENDING_SEC
@@ -159,8 +161,9 @@ class Running:
         code, number, start_error = how.code, None, None
         if how.timed_out:
             code, number = None, int(signal.SIGKILL)
-        elif how.pid == 0 or self._unstartable:
-            code, start_error = None, self._said.decode("utf-8", "replace").strip() or "the engine could not start it"
+        elif how.pid == 0 or self._report.cannot is not None:
+            said = self._report.cannot or self._said.decode("utf-8", "replace").strip()
+            code, start_error = None, said or "the engine could not start it"
             self._sinks.clear()
         elif how.code is not None and how.code - 128 in signal.valid_signals():
             code, number = None, how.code - 128
@@ -189,6 +192,8 @@ class Running:
 
     async def _look(self) -> How | None:
         """What became of its process, or None while it runs. Raises EngineError."""
+        if self._report.code is not None:
+            return How(1, self._report.code, timed_out=False)
         seen = await self._engine.call("GET", self._path, deadline_sec=_LOOK_SEC)
         if not seen["Running"]:
             return How(seen["Pid"], seen["ExitCode"], timed_out=False)
@@ -200,9 +205,17 @@ class Running:
         with contextlib.suppress(ConnectionError):  # how an engine ends, of which it is asked next
             while (frame := await self._stream.read()) is not None:
                 self._taken += len(frame.data)
-                self._said += frame.data[: _SAID_BYTES - len(self._said)]
-                self._unstartable |= self._joined and frame.stream == STDERR
-                self._sinks.take(frame)
+                if frame.stream == STDERR:
+                    frame = Frame(STDERR, self._report.take(frame.data))
+                    if self._report.code is not None:
+                        self._reported.set()
+                self._keep(frame)
+            self._keep(Frame(STDERR, self._report.rest()))
+
+    def _keep(self, frame: Frame) -> None:
+        if not self._left:
+            self._said += frame.data[: _SAID_BYTES - len(self._said)]
+            self._sinks.take(frame)
 
     async def _feed(self, data: bytes) -> None:
         with contextlib.suppress(ConnectionError):  # it may end before it has read all
@@ -223,16 +236,17 @@ async def begin(engine: Engine, container: str, command: Exec, sinks: Sinks, hom
     """Ask the engine to run it; root's home is `home` where that is said. Raises EngineError."""
     user = _user(command.user)
     env = {"HOME": home} if home is not None and (user in ("", "0") or user.startswith("0:")) else {}
+    mark = secrets.token_hex(16)
     asked = {
         "AttachStdin": bool(command.stdin),
         "AttachStdout": True,
         "AttachStderr": True,
         "Tty": False,
-        "Cmd": [str(word) for word in (*(_JOINED if command.stderr is None else ()), *command.argv)],
+        "Cmd": wrapped(command.argv, mark, joined=command.stderr is None, leaving=command.leave_running),
         "Env": [f"{name}={text}" for name, text in {**env, **command.env}.items()],
         "User": user,
         "WorkingDir": command.cwd,
     }
     made = await engine.call("POST", f"containers/{container}/exec", body=asked)
     stream = await engine.connect(f"exec/{made['Id']}/start", {"Detach": False, "Tty": False})
-    return Running(engine, made["Id"], stream, command, sinks)
+    return Running(engine, made["Id"], stream, command, sinks, Report(mark))

@@ -16,6 +16,7 @@ from proctor.core.refusal import Refusal
 from proctor.core.waiting import finish
 from proctor.sandbox.base import SandboxSpec, Tier
 from proctor.sandbox.docker import images, storage, volumes
+from proctor.sandbox.docker.built import Built
 from proctor.sandbox.docker.config import CAPABILITIES, Wanted, limits_in_force, unenforced
 from proctor.sandbox.docker.engine import Engine, EngineError, unavailable
 from proctor.sandbox.docker.holding import Hold
@@ -23,7 +24,7 @@ from proctor.sandbox.docker.keeper import Keeper, attached
 from proctor.sandbox.docker.probe import KIND, Found
 from proctor.sandbox.docker.storage import StorageWatch
 from proctor.sandbox.docker.tables import disarm
-from proctor.sandbox.docker.world import Built, DockerSandbox, Leave
+from proctor.sandbox.docker.world import DockerSandbox, Leave
 
 _START_SEC = 120.0
 _UNNAMEABLE = re.compile(r"[^A-Za-z0-9_.-]+")

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,50 +14,20 @@ from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.waiting import finish, in_thread, wait_through
-from proctor.sandbox.base import Ended, Exec, Fetched, LimitInForce, PutItem, SandboxSpec, Snapshot
+from proctor.sandbox.base import Ended, Exec, Fetched, LimitInForce, PutItem, Snapshot
 from proctor.sandbox.docker import commands, getting, listening, putting
+from proctor.sandbox.docker.built import Built
 from proctor.sandbox.docker.capturing import Capturing
 from proctor.sandbox.docker.engine import Engine, EngineError, lost
 from proctor.sandbox.docker.holding import Hold
 from proctor.sandbox.docker.limit_hits import limit_hit
 from proctor.sandbox.docker.paths import plain
 from proctor.sandbox.docker.sinks import Sinks
-from proctor.sandbox.docker.storage import StorageWatch
 from proctor.sandbox.docker.tables import disarm
 
-# files that the engine mounts in every container
-ENGINE_FILES = ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf")
 _REMOVE_SEC = 20.0
 # takes work that is done to its end without anybody waiting for it
 Leave = Callable[[Coroutine[Any, Any, None]], None]
-
-
-@dataclass(frozen=True)
-class Built:
-    """How a container was made: what its sandbox needs to know to use, capture and remove it."""
-
-    container: str
-    spec: SandboxSpec
-    image: str
-    labels: Mapping[str, str]
-    volumes: tuple[str, ...]
-    scratch: Path
-    in_force: tuple[LimitInForce, ...]
-    watch: StorageWatch | None
-    seen: Mapping[str, Any]
-    replaced: tuple[str, ...]
-    facts: Mapping[str, Any]
-
-    @property
-    def home(self) -> str | None:
-        """Root's home for its commands, unless the image names one: tables may be traps."""
-        named = any(entry.startswith("HOME=") for entry in self.seen["Config"]["Env"] or ())
-        return None if named else "/root"
-
-    @property
-    def mounts(self) -> tuple[str, ...]:
-        """Paths inside that cannot be replaced."""
-        return ("/", *ENGINE_FILES, *self.volumes, *(bundle.target for bundle in self.spec.bundles))
 
 
 class DockerSandbox:
@@ -73,6 +43,7 @@ class DockerSandbox:
         self._gateway: str | None = None
         self._replaced: list[str] = []
         self._leave = leave
+        self._staying: list[commands.Running] = []
         self._capturing = Capturing(engine, built.container, built.seen)
 
     @property
@@ -134,8 +105,9 @@ class DockerSandbox:
                 await self._hold.unwatch()
                 await running.settle(None)
                 left = 0
+                self._staying.append(running)
             else:
-                left = await self._hold.end()
+                left = await self._end()
                 await running.settle(self._hold.end)
             return running.ended(how, leftovers=left, limit_hit=hit)
         except BaseException as fault:
@@ -146,7 +118,7 @@ class DockerSandbox:
                 raise lost(fault) from fault
             raise
         finally:
-            if running is not None:
+            if running is not None and running not in self._staying:
                 await finish(running.close())
 
     async def _what_becomes_of(self, running: commands.Running, since: float) -> tuple[commands.How, str | None]:
@@ -229,7 +201,7 @@ class DockerSandbox:
     async def kill_all(self) -> int:
         """End every process inside but PID 1; how many there were. Raises Refusal (SANDBOX_LOST)."""
         self._alive()
-        return await self._hold.end()
+        return await self._end()
 
     async def mark(self, apart: Sequence[str] = ()) -> None:
         """Remember the world as it stands: `capture` tells what changed after it. Raises Refusal (SANDBOX_LOST)."""
@@ -257,7 +229,7 @@ class DockerSandbox:
 
     async def _capture(self) -> Snapshot:
         built = self._built
-        await self._hold.end()
+        await self._end()
         snapshot = await self._capturing.take(
             built.labels, built.volumes, built.scratch, {"tier": built.facts["tier"], "base": built.image}
         )
@@ -265,13 +237,22 @@ class DockerSandbox:
         self._leave(self._remove())
         return snapshot
 
+    async def _end(self) -> int:
+        """End every process inside but the keeper; how many there were, without those that hold outputs of servers."""
+        held, self._staying = self._staying, []
+        try:
+            return max(0, await self._hold.end() - len(held))
+        finally:
+            for running in held:
+                await finish(running.close())
+
     async def _abandon(self, running: commands.Running | None, unheard: bool) -> None:
         """End what a command that nobody waits for any more began; `unheard` where the engine does not answer."""
         try:
             if unheard:
                 await self._hold.end_unheard()
                 return
-            await self._hold.end()
+            await self._end()
             if running is not None:
                 await running.settle(self._hold.end)
         except (Refusal, EngineError):
@@ -293,6 +274,8 @@ class DockerSandbox:
             if not fault.gone:
                 await self._force_removal(container)
         finally:
+            for running in self._staying:
+                await running.close()
             async with self._turn:  # a command that still runs is told that it ended
                 await self._engine.close()
 
