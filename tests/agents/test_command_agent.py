@@ -25,7 +25,8 @@ DIRECT = {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
     [("chat", OPENAI), ("responses", OPENAI), ("practice", OPENAI), ("anthropic", ANTHROPIC), ("gemini", GEMINI)],
 )
 def test_only_the_variables_of_the_models_own_format_are_set(api: str, family: dict[str, str]) -> None:
-    assert variables(door(api)) == {**OWN, **family, **DIRECT, "PROCTOR_API": api}
+    assert variables(api, URL, TOKEN, "model-1") == {**OWN, **family, **DIRECT, "PROCTOR_API": api}
+    assert "PROCTOR_MODEL" not in variables(api, URL, TOKEN, None)
 
 
 async def test_the_program_finds_its_model_and_its_instruction(tmp_path: Path) -> None:
@@ -42,7 +43,7 @@ async def test_the_program_finds_its_model_and_its_instruction(tmp_path: Path) -
     )
     assert ran.leave_running
     told = {"LANG": "C.UTF-8", "PROCTOR_INSTRUCTION": "/agent/instruction.md", "PROCTOR_MODEL": "mine", "MODE": "fast"}
-    assert ran.env == {**variables(door("anthropic")), **told}
+    assert ran.env == {**variables("anthropic", URL, TOKEN, "model-1"), **told}
     assert world.content("/agent/instruction.md") == b"Do it."
 
 

@@ -60,7 +60,8 @@ class Command:
         items = [PutItem("/agent", source=self._files, fresh=True)]
         items.append(PutItem(INSTRUCTION, content=turn.instruction.encode(), mode=0o644))
         await turn.sandbox.put(items)
-        pointed = {} if turn.door is None else variables(turn.door)
+        door = turn.door
+        pointed = {} if door is None else variables(door.api, door.base_url, door.token, door.model)
         ended = await run_watched(
             turn,
             Exec(

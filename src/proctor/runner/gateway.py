@@ -23,12 +23,11 @@ from proctor.admission.finish import (
 )
 from proctor.admission.standalone import AdmittedGateway, admit_gateway
 from proctor.admission.standalone_models import GatewayRequest
-from proctor.agents.environment import variables
+from proctor.agents.environment import DIRECT, variables
 from proctor.budget.authority import Authority
 from proctor.budget.ceiling import Limits
 from proctor.core.clock import SystemClock
 from proctor.core.exits import Exit
-from proctor.core.models import Door
 from proctor.core.money import ZERO
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -39,7 +38,6 @@ from proctor.gateway.standalone import Standalone
 from proctor.report.calls import CallsShown, as_record
 
 LOOPBACK = "127.0.0.1"
-_DIRECT = {"NO_PROXY", "no_proxy"}
 
 
 @dataclass(frozen=True)
@@ -215,17 +213,13 @@ class _Session:
 
     def _serving(self, standalone: Standalone) -> Serving:
         names = self._request.models
-        door = Door(
-            base_url=standalone.base_url,
-            token=standalone.token,
-            model=names[0] if len(names) == 1 else "",
-            api=self._admitted.models.api,
-            effort=None,
-            max_output_tokens=0,
-            last_ns=lambda: 0,
+        named = variables(
+            self._admitted.models.api,
+            standalone.base_url,
+            standalone.token,
+            names[0] if len(names) == 1 else None,
         )
-        named = {name: value for name, value in variables(door).items() if value}
-        for name in _DIRECT & named.keys():
+        for name in DIRECT:
             # what a person reaches without a proxy stays so
             named[name] = ",".join(filter(None, (os.environ.get(name), named[name])))
         return Serving(standalone.base_url, standalone.token, named, str(self._request.record))

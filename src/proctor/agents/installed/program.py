@@ -131,10 +131,12 @@ class InstalledAgent(ABC):
         Raises:
             Refusal: MODEL_NEEDED without a door, AGENT_UNSUITABLE for a server that it cannot use; family SANDBOX.
         """
-        if turn.door is None:
+        door = turn.door
+        if door is None:
             raise Refusal(Reason.MODEL_NEEDED, f"{self.name} was handed no model")
         self._see_servers(turn)
-        start = self.start(turn, turn.door)
+        start = self.start(turn, door)
+        pointed = variables(door.api, door.base_url, door.token, door.model)
         await turn.sandbox.put(self._items(turn, start))
         ended = await run_watched(
             turn,
@@ -143,7 +145,7 @@ class InstalledAgent(ABC):
                 stdout=turn.output / "stdout.txt",
                 stderr=turn.output / "stderr.txt",
                 cwd=turn.workdir,
-                env={**turn.env, **variables(turn.door), **start.env, **self.env},
+                env={**turn.env, **pointed, **start.env, **self.env},
                 user=turn.user,
                 stdin=start.stdin,
                 output_cap=_OUTPUT_BYTES,
