@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -37,52 +37,29 @@ class Client:
             response.headers.add(name, value)
         if length is not None:
             response.headers["Content-Length"] = str(length)
-        try:
-            await response.prepare(self._request)
-        except ConnectionError:
-            self.gone = True
+        await self._deliver(response.prepare(self._request), None)
 
     async def write(self, data: bytes) -> None:
         """Send more; waits for a client that is slow."""
         if self.gone or not data or self.response is None:
             return
         transport = self._request.transport
-        try:
-            if transport is not None and transport.get_write_buffer_size() + len(data) > _WAITS_FROM:
-                async with asyncio.timeout(self._patience_sec):
-                    await self.response.write(data)
-            else:
-                await self.response.write(data)
-        except ConnectionError:
-            self.gone = True
-        except TimeoutError:
-            self._drop()
-        else:
+        waits = transport is not None and transport.get_write_buffer_size() + len(data) > _WAITS_FROM
+        await self._deliver(self.response.write(data), self._patience_sec if waits else None)
+        if not self.gone:
             self._touch()
 
     async def end(self, last: bytes) -> None:
         """Send the last bytes, and the end."""
         if self.gone or self.response is None:
             return
-        try:
-            async with asyncio.timeout(self._patience_sec):
-                await self.response.write_eof(last)
-        except ConnectionError:
-            self.gone = True
-        except TimeoutError:
-            self._drop()
+        await self._deliver(self.response.write_eof(last), self._patience_sec)
 
     def cut(self) -> None:
         """Break the connection off, so that what was sent is no whole reply."""
         self.gone = True
         if self._request.transport is not None:
             self._request.transport.close()
-
-    def _drop(self) -> None:
-        """Let go of a client that takes nothing, and of what waits for it."""
-        self.gone = True
-        if self._request.transport is not None:
-            self._request.transport.abort()
 
     async def answer(self, status: int, headers: Iterable[tuple[str, str]], body: bytes) -> None:
         """A whole reply at once."""
@@ -91,13 +68,22 @@ class Client:
         response = self.response = Response(status=status, body=body)
         for name, value in headers:
             response.headers.add(name, value)
+        await self._deliver(response.prepare(self._request), self._patience_sec)
+        await self.end(b"")
+        if not self.gone:
+            self._touch()
+
+    async def _deliver(self, sending: Awaitable[object], patience_sec: float | None) -> None:
         try:
-            async with asyncio.timeout(self._patience_sec):
-                await response.prepare(self._request)
-                await response.write_eof()
+            if patience_sec is None:
+                await sending
+            else:
+                async with asyncio.timeout(patience_sec):
+                    await sending
         except ConnectionError:
             self.gone = True
         except TimeoutError:
-            self._drop()
-        else:
-            self._touch()
+            # it takes nothing: let go of it, and of what waits for it
+            self.gone = True
+            if self._request.transport is not None:
+                self._request.transport.abort()
