@@ -72,8 +72,9 @@ def _fast(data: bytes, max_depth: int) -> dict[str, Any] | None:
     string which begins with a colon, of which any makes the numbers differ. Fractions and numbers that may have been
     rounded are left to the exact reader.
     """
-    if any(odd in data for odd in _ODD):
-        return None
+    for odd in _ODD:
+        if odd in data:
+            return None
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError:

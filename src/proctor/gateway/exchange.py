@@ -125,12 +125,12 @@ def no_price(model: ModelDesign, bucket: Bucket) -> Refusal:
 
 def route_text(redactor: Redactor, model: ModelDesign, path: str) -> str:
     """The `route` of `exchange.admitted`."""
-    return redactor.text(f"POST {_path(base_url_of(model), path)}")
+    return _route(redactor, base_url_of(model), path)
 
 
 @lru_cache(maxsize=256)
-def _path(base_url: str, path: str) -> str:
-    return urlsplit(endpoint(base_url, path)).path
+def _route(redactor: Redactor, base_url: str, path: str) -> str:
+    return redactor.text(f"POST {urlsplit(endpoint(base_url, path)).path}")
 
 
 @dataclass(frozen=True, slots=True)
