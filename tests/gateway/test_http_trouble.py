@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+
 from doorway import CHAT, EVENTS, Doorway, asking, doorway, listening, stream
 from loopback import KEY, Said, chat, model, provider, soon
-
 from proctor.core.money import ZERO
 from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
 from proctor.evidence.kinds import Kind
 from proctor.evidence.packs import MAX_FRAME_CONTENT
 from proctor.gateway import flights
@@ -188,6 +189,68 @@ async def test_a_client_that_hangs_up_is_charged_what_was_said(tmp_path: Path) -
     assert (done["outcome"], done["usage"], done["estimated"], done["error"]) == ("settled", USAGE, False, None)
     assert CLIENT_GONE in done["flags"]
     assert way.content(done["response"]) == b"".join([EVENTS[0], *big, *EVENTS[1:]])
+
+
+async def test_a_client_that_goes_before_there_is_an_answer(tmp_path: Path) -> None:
+    asked, go = asyncio.Event(), asyncio.Event()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        asked.set()
+        await go.wait()
+        return web.Response(body=chat().body)
+
+    async with provider(answer) as it, doorway(tmp_path, model(it.url)) as way:
+        work = asyncio.ensure_future(way.post(asking()))
+        await asked.wait()
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        # over another connection: by then the door has seen the first one end
+        await way.get("/v1/models")
+        go.set()
+        (done,) = await way.bodies(Kind.EXCHANGE_ENDED)
+    assert (done["outcome"], done["usage"], done["flags"]) == ("settled", USAGE, [CLIENT_GONE])
+
+
+async def test_the_head_of_a_stream_does_not_wait_for_its_first_event(tmp_path: Path) -> None:
+    go = asyncio.Event()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await go.wait()
+        await response.write(b"".join(EVENTS))
+        return response
+
+    async with provider(answer) as it, doorway(tmp_path, model(it.url)) as way:
+        headers = {"authorization": f"Bearer {way.token}"}
+        sent = way.session.post(way.opened.door.base_url + CHAT, data=asking(stream=True), headers=headers)
+        async with sent as reply:
+            assert reply.status == 200
+            go.set()
+            assert await reply.read() == b"".join(EVENTS)
+
+
+async def test_a_stream_whose_end_cannot_be_written_down_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with provider(stream(*EVENTS)) as it, doorway(tmp_path, model(it.url)) as way:
+        settle, count = way.record.settle, 0
+
+        async def second_fails() -> None:
+            nonlocal count
+            count += 1
+            if count == 2:
+                raise Refusal(Reason.DISK_FULL, "no room")
+            await settle()
+
+        with monkeypatch.context() as patched:
+            patched.setattr(way.record, "settle", second_fails)
+            seen = await way.post_raw(asking(stream=True))
+        with pytest.raises(Refusal):
+            await way.opened.close()
+        await way.leave()
+    assert EVENTS[0] in seen and not seen.endswith(b"0\r\n\r\n") and seen.count(b"HTTP/1.1") == 1
 
 
 async def test_a_client_that_takes_nothing_is_let_go(tmp_path: Path) -> None:

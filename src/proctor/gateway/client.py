@@ -28,6 +28,12 @@ class Client:
         self._patience_sec = patience_sec
         self._touch = touch
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether what is sent now would not arrive."""
+        transport = self._request.transport
+        return self.gone or transport is None or transport.is_closing()
+
     async def begin(self, status: int, headers: Iterable[tuple[str, str]], length: int | None) -> None:
         """Send the head. Args: length: of the body, where that is said."""
         from aiohttp.web import StreamResponse

@@ -15,7 +15,7 @@ from proctor.core.reasons import Reason
 from proctor.evidence.runfolder import RunFolder
 from proctor.gateway.bounds import Bounded
 from proctor.gateway.client import Client
-from proctor.gateway.exchange import Ending, Recorded, abandon, conclude
+from proctor.gateway.exchange import Recorded, abandon, conclude
 from proctor.gateway.failures import Failure, Seen, classify
 from proctor.gateway.flights import Flights
 from proctor.gateway.inbound import passed_headers
@@ -83,23 +83,33 @@ class Passage:
         await way.line.rate.take(guess)
         with way.flights.flight():
             exchange = await way.flights.hold(request, before)
-            began = way.means.clock.mono_ns()
             try:
-                came = await self._exchange(out)
-                failure = self._failure(came)
-                ending = self._ending(came, failure, began)
-            except BaseException as error:
-                cancelled = isinstance(error, asyncio.CancelledError)
-                reason = Reason.INTERRUPTED if cancelled else Reason.INTERNAL_ERROR
-                way.flights.settle(exchange, abandon(request, reason))
+                came, failure = await self._settled(exchange, out)
+                await way.flights.durable()
+            except BaseException:
+                # what was begun has no end that is on the record
                 self.client.cut()
                 raise
-            way.flights.settle(exchange, ending)
-            await way.flights.durable()
         if came.reply is not None and came.reply.usage is not None:
             way.line.rate.correct(came.reply.usage.total - guess)
         await self._finish(came)
         return exchange, failure
+
+    async def _settled(self, exchange: str, out: Outgoing) -> tuple[_Came, Failure | None]:
+        """What came of it, and what went wrong with it; settled once, whatever happens."""
+        means, model, request = self._way.means, self._way.model, self._bounded.request
+        began = means.clock.mono_ns()
+        try:
+            came = await self._exchange(out)
+            failure = classify(Seen.of(came.http, came.reply))
+            ending = conclude(request, model, means.redactor, came.http, came.reply, failure, came.recorded, began)
+        except BaseException as error:
+            cancelled = isinstance(error, asyncio.CancelledError)
+            reason = Reason.INTERRUPTED if cancelled else Reason.INTERNAL_ERROR
+            self._way.flights.settle(exchange, abandon(request, reason))
+            raise
+        self._way.flights.settle(exchange, ending)
+        return came, failure
 
     async def _exchange(self, out: Outgoing) -> _Came:
         model = self._way.model
@@ -130,7 +140,7 @@ class Passage:
             flags.append(BROKEN_OFF)
         if tee.echoed or isinstance(broken, KeyEchoed):
             flags.append(KEY_ECHOED)
-        if self.client.gone:
+        if self.client.is_lost:
             flags.append(CLIENT_GONE)
         if broken is not None and broken.status is None:
             broken.status, broken.timing = coming.status, dict(coming.timing)
@@ -141,14 +151,18 @@ class Passage:
     async def _stream(self, coming: Incoming, tee: Tee, length: int | None) -> bytes:
         """Pass all of it on but for the last bytes, which are returned. Raises SendFailed."""
         clock, client, touch = self._way.means.clock, self.client, self._way.touch
-        chunk = await coming.read()
         headers = passed_headers(coming.headers, self._way.means.redactor)
+        if length is None:
+            # a client may wait for the first event longer than for the head
+            await client.begin(coming.status, headers, None)
+        chunk = await coming.read()
         passed = await tee.take(chunk, clock.mono_ns()) if chunk else b""
         if length is not None and len(chunk) == length and not await coming.read():
             # all of it is here, so it may have another length than it came with
             self._whole = coming.status, headers
             return passed + tee.end()
-        await client.begin(coming.status, headers, length)
+        if length is not None:
+            await client.begin(coming.status, headers, length)
         sent = 0
         while chunk:
             touch()
@@ -163,14 +177,6 @@ class Passage:
         if chunk and await coming.read():
             raise Cut("the reply is longer than it says")
         return passed + tee.end()
-
-    def _failure(self, came: _Came) -> Failure | None:
-        return classify(Seen.of(came.http, came.reply))
-
-    def _ending(self, came: _Came, failure: Failure | None, began: int) -> Ending:
-        means = self._way.means
-        request, model = self._bounded.request, self._way.model
-        return conclude(request, model, means.redactor, came.http, came.reply, failure, came.recorded, began)
 
     async def _finish(self, came: _Came) -> None:
         if isinstance(came.http, SendFailed):
