@@ -7,12 +7,15 @@ import time
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.sandbox.docker import outside
 from proctor.sandbox.docker.engine import Engine, EngineError, lost
 from proctor.sandbox.docker.keeper import Keeper, attached
 
 # what killed processes take at most to be gone, with all their memory
 _DYING_SEC = 5.0
 _PAUSE_SEC = 0.001
+# PID 1, and its child that answers
+_KEEPERS = 2
 
 
 class Hold:
@@ -50,16 +53,16 @@ class Hold:
     async def end(self) -> int:
         """End every process inside but the keeper; how many there were. Raises Refusal (SANDBOX_LOST).
 
-        Where something keeps the keeper from answering, the container is started anew on its files.
+        Where something keeps the keeper from answering, or answers for it, the container is started anew on its files.
         """
         async with self._ending:
             await self.thaw()
             first = count = await self._keeper.end()
             deadline = time.monotonic() + _DYING_SEC
-            while count and time.monotonic() < deadline:
+            while count is not None and (count or await self._has_others()) and time.monotonic() < deadline:
                 await asyncio.sleep(_PAUSE_SEC)
                 count = await self._keeper.end()
-            if count != 0:
+            if count != 0 or await self._has_others():
                 await self._restart()
             return 1 if first is None else first
 
@@ -79,8 +82,15 @@ class Hold:
             self.pid = (await self._engine.call("GET", f"{self._path}/json"))["State"]["Pid"]
         except EngineError as fault:
             raise lost(fault) from fault
-        if await self._keeper.end() is None:
+        if await self._keeper.end() is None or await self._has_others():
             raise Refusal(Reason.SANDBOX_LOST, "processes inside could not be ended")
+
+    async def _has_others(self) -> bool:
+        """Whether more runs than the keeper, as it is seen from outside."""
+        try:
+            return await outside.processes(self._engine, self._container, self.pid) > _KEEPERS
+        except EngineError as fault:
+            raise lost(fault) from fault
 
     async def _ask(self, what: str) -> None:
         try:
