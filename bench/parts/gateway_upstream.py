@@ -60,7 +60,7 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
         while True:
             head = await reader.readuntil(b"\r\n\r\n")
             low = head.lower()
-            length = int(low.partition(b"content-length:")[2].partition(b"\r\n")[0])
+            length = int(low.partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
             body = await reader.readexactly(length)
             if b'"big"' in body:
                 writer.write(_HEAD)
