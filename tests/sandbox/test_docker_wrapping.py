@@ -34,6 +34,13 @@ def test_what_only_begins_like_a_report_is_the_commands() -> None:
     assert report.take(f"\n{MARK} ".encode() + b"x" * 20_000) == b"" and report.code is None and report.cannot is None
 
 
+def test_what_nobody_else_says_is_why_it_cannot_start() -> None:
+    report = Report(MARK, alone=True)
+    assert report.take(b"exec format error\n") == b"exec format error\n" and report.cannot == "exec format error"
+    other = Report(MARK)
+    assert other.take(b"words") == b"words" and other.cannot is None
+
+
 def run(*argv: str, joined: bool = True) -> tuple[int, bytes, Report]:
     done = subprocess.run(wrapped(argv, MARK, joined=joined, leaving=False), capture_output=True, cwd="/", timeout=30)
     report = Report(MARK)

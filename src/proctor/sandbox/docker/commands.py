@@ -20,6 +20,8 @@ from proctor.sandbox.docker.wrapping import Report, wrapped
 
 # Clocks and polls overflow far beyond it; nobody waits longer.
 LONGEST_SEC = 366 * 86_400.0
+# of Linux, with its end; the engine tells what is longer as an exit code of the command
+_MOST_WORD = 131_072
 _ROOT = ("root", "0")
 # for a command that ended or was killed: until the engine says so, and what is in pipes is read
 _ENDING_SEC = 10.0
@@ -61,9 +63,11 @@ def checked(command: Exec) -> str | None:
     if any("\0" in str(word) for word in words):
         return "embedded null byte"
     try:
-        "".join(map(str, words)).encode("utf-8")
+        longest = max(len(str(word).encode("utf-8")) for word in words)
     except UnicodeEncodeError:
         return "the engine takes no words that are not UTF-8"
+    if longest >= _MOST_WORD:
+        return "argument list too long"
     if not command.cwd.startswith("/"):
         return f"working folder {command.cwd!r}: not absolute"
     return None
@@ -249,4 +253,5 @@ async def begin(engine: Engine, container: str, command: Exec, sinks: Sinks, hom
     }
     made = await engine.call("POST", f"containers/{container}/exec", body=asked)
     stream = await engine.connect(f"exec/{made['Id']}/start", {"Detach": False, "Tty": False})
-    return Running(engine, made["Id"], stream, command, sinks, Report(mark))
+    report = Report(mark, alone=command.stderr is None and not command.leave_running)
+    return Running(engine, made["Id"], stream, command, sinks, report)

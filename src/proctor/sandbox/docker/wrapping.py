@@ -45,7 +45,9 @@ def wrapped(argv: Sequence[str], mark: str, *, joined: bool, leaving: bool) -> l
 class Report:
     """What a wrapper said: the command's `code`, or why it cannot start."""
 
-    def __init__(self, mark: str) -> None:
+    def __init__(self, mark: str, *, alone: bool = False) -> None:
+        """`alone`: nothing else comes on standard error, so whatever does is the engine's, which could not start it."""
+        self._alone = alone
         self._mark = f"\n{mark} ".encode()
         self._held = b""
         self.code: int | None = None
@@ -53,6 +55,12 @@ class Report:
 
     def take(self, data: bytes) -> bytes:
         """What of a piece of standard error is the command's own; the rest may be held back until more comes."""
+        own = self._own(data)
+        if own and self._alone and self.cannot is None:
+            self.cannot = own[:_MOST_LINE].decode("utf-8", "replace").strip()
+        return own
+
+    def _own(self, data: bytes) -> bytes:
         data = self._held + data
         self._held = b""
         at = data.find(self._mark)
