@@ -161,6 +161,7 @@ REASONS = UNGRADED | frozenset(
         "model_unsuitable",
         "gateway_needed",
         "token_unknown",
+        "port_unavailable",
         "questions_unreadable",
         "question_invalid",
         "tool_invalid",

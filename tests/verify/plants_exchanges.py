@@ -232,6 +232,26 @@ def _(s: Story) -> None:
     ended.body.update(chunks=ended.body["response"], response=None)
 
 
+CHUNK_MAPS = {
+    "no JSON": b"[[0,0]",
+    "spaces": b"[[0,0], [1,1]]",
+    "a first one that is not at the start": b"[[1,0]]",
+    "offsets that fall": b"[[0,0],[2,1],[1,2]]",
+    "times that fall": b"[[0,0],[1,5],[2,4]]",
+    "an offset behind the end": b"[[0,0],[100000,1]]",
+    "more than there may be": b"[[0,0]%b]" % b"".join(b",[%d,0]" % at for at in range(1, 32_769)),
+}
+for _name, _map in CHUNK_MAPS.items():
+
+    @plant("exchanges.chunks", _name)
+    def _(s: Story, content: bytes = _map) -> None:
+        ended = next(step for step in s.entries() if step.body.get("chunks") is not None)
+        if len(content) > 100_000:
+            ended.body["response"] = s.blob(bytes(200_000))
+        ended.body["chunks"] = s.blob(content)
+        s.repack()
+
+
 # Costs.
 
 

@@ -18,8 +18,8 @@ from proctor.gateway.exchange import Recorded
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# A map of more chunks would be larger than most bodies.
-MAX_CHUNKS = 65_536
+# A map of more chunks would not fit into a frame of a pack.
+MAX_CHUNKS = 32_768
 # Secrets are looked for in pieces of about this size.
 _PIECE = 256 * 2**10
 # No secret, and no variable with its value, goes on over one of these: the end of an event, of a line, of a member.

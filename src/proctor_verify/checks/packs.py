@@ -20,7 +20,7 @@ _FRAME = ("blob", "size", "pack", "offset", "length", "encoding", "stored_sha256
 _PACK = re.compile(r"[0-9]{4,9}\.pack")
 
 
-def _inflate(stored: bytes, size: int) -> bytes | None:
+def inflated(stored: bytes, size: int) -> bytes | None:
     """The content of exactly one gzip member of that size, or None where it is none."""
     inflate = zlib.decompressobj(wbits=31)
     try:
@@ -90,7 +90,7 @@ class Frames(Check):
             return "the pack ends before"
         if hashlib.sha256(stored).hexdigest() != ref["stored_sha256"]:
             return f"not stored bytes of digest {ref['stored_sha256']}"
-        content = stored if ref["encoding"] == "raw" else _inflate(stored, ref["size"])
+        content = stored if ref["encoding"] == "raw" else inflated(stored, ref["size"])
         if content is None:
             return "not one whole gzip member of the size named"
         if len(content) != ref["size"] or hashlib.sha256(content).hexdigest() != ref["blob"]:
