@@ -36,7 +36,7 @@ def test_what_only_begins_like_a_report_is_the_commands() -> None:
 
 def test_what_nobody_else_says_is_why_it_cannot_start() -> None:
     report = Report(MARK, alone=True)
-    assert report.take(b"exec format error\n") == b"exec format error\n" and report.cannot == "exec format error"
+    assert report.take(b"exec format error\n") == b"exec format error" and report.cannot == "exec format error"
     other = Report(MARK)
     assert other.take(b"words") == b"words" and other.cannot is None
 
