@@ -18,6 +18,7 @@ from proctor.study.providers import PRACTICE, PROVIDERS
 from proctor.study.schema.actors import Model
 
 _OWN_SERVER = "own"
+_PRICED = ("input", "output", "cache_read", "cache_write")
 # the practice model's answers are short
 _PRACTICE_OUTPUT = 1_024
 # of a whole answer, or between two pieces of one that is streamed
@@ -28,9 +29,10 @@ _MOST_KNOWN = 10_000
 
 @dataclass(frozen=True)
 class GatewayRequest:
-    """What was asked for. `upstream` is a provider's name or the base URL of a server; `price` is in dollars for a
-    million tokens, in and out; `models` may be asked for, all of the provider's price table where there are none.
+    """What was asked for. `upstream` is a provider's name or the base URL of a server.
 
+    `models` may be asked for, all of the provider's price table where there are none. `price` is in dollars for a
+    million tokens: in and out, and, where there are four, read from a cache and written to one.
     `priced_on` is the day (`YYYY-MM-DD`) whose prices hold.
     """
 
@@ -40,7 +42,7 @@ class GatewayRequest:
     models: tuple[str, ...] = ()
     api: str | None = None
     key_env: str | None = None
-    price: tuple[str, str] | None = None
+    price: tuple[str, ...] | None = None
     max_output_tokens: int | None = None
     mutations: tuple[str, ...] = ()
     port: int = 0
@@ -153,5 +155,5 @@ class Models:
             "max_output_tokens": 1,
             "mutations": request.mutations,
             "request_timeout": _TIMEOUT,
-            "price": None if price is None else {"input": price[0], "output": price[1], "source": "--price"},
+            "price": None if price is None else {**dict(zip(_PRICED, price, strict=False)), "source": "--price"},
         }

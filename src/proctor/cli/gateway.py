@@ -14,16 +14,17 @@ from proctor.core.mutations import Mutation
 if TYPE_CHECKING:
     from proctor.runner.gateway import Serving
 
+_PRICE = "Dollars for a million tokens, in and out; where the provider caches, read from its cache and written to it."
 _APIS = ("chat", "responses", "anthropic", "gemini")
 
 
-def _price(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, str] | None:
+def _price(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...] | None:
     if value is None:
         return None
-    one, comma, other = (part.strip() for part in value.partition(","))
-    if not (one and comma and other):
-        raise click.BadParameter("two amounts are needed, as in 0.25,2")
-    return one, other
+    amounts = tuple(part.strip() for part in value.split(","))
+    if len(amounts) not in (2, 4) or not all(amounts):
+        raise click.BadParameter("two amounts are needed, as in 0.25,2, or four")
+    return amounts
 
 
 @click.command(short_help="Serve models to any program, under a budget")
@@ -40,7 +41,7 @@ def _price(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 )
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, metavar="N", help="A free one where it is 0.")
 @click.option("--api", type=click.Choice(_APIS), help="The wire format of a URL.  [default: chat]")
-@click.option("--price", callback=_price, metavar="IN,OUT", help="Dollars for a million tokens, in and out.")
+@click.option("--price", callback=_price, metavar="IN,OUT[,READ,WRITE]", help=_PRICE)
 @click.option("--key-env", metavar="NAME", help="The variable that holds the upstream's key.")
 @click.option(
     "--max-output-tokens",
@@ -64,7 +65,7 @@ def gateway(
     record: Path | None,
     port: int,
     api: str | None,
-    price: tuple[str, str] | None,
+    price: tuple[str, ...] | None,
     key_env: str | None,
     max_output_tokens: int | None,
     mutations: tuple[str, ...],
