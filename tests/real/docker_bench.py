@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from bench_parts import BenchParts, admitted
 
-from proctor.core.tokens import Admitted, seal_admitted, seal_probe
-from proctor.sandbox.base import Ended, Exec, Image, SandboxSpec
+from proctor.core.tokens import Admitted, seal_probe
+from proctor.sandbox.base import Image, SandboxSpec
 from proctor.sandbox.docker.engine import Engine, EngineError, now
 from proctor.sandbox.docker.kind import DockerKind
 from proctor.sandbox.docker.owner import SCRATCH
 from proctor.sandbox.docker.probe import look
 from proctor.sandbox.docker.world import DockerSandbox
 
+__all__ = ["Bench", "admitted", "bench", "call", "image_id", "kind"]
 DEBIAN = "debian:bookworm-slim"
 PYTHON = "python:3.13-slim"
 BUSYBOX = "busybox:latest"
@@ -30,11 +31,6 @@ def kind() -> DockerKind:
     if not seen.available:
         pytest.skip(f"no Docker engine here: {[str(refusal) for refusal in seen.refusals]}")
     return found
-
-
-@pytest.fixture
-def admitted(tmp_path: Path) -> Admitted:
-    return seal_admitted(run_id="r", run_dir=tmp_path / "run", design_sha256="0" * 64, label="proctor-test")
 
 
 def call(method: str, path: str, **asked: Any) -> Any:
@@ -55,29 +51,15 @@ def image_id(kind: DockerKind, name: str) -> str:
     return found.id
 
 
-class Bench:
-    """Starts worlds in a scratch folder of the test's own and ends them with it."""
+class Bench(BenchParts[DockerKind, DockerSandbox]):
+    """Of an engine."""
 
-    def __init__(self, kind: DockerKind, admitted: Admitted, folder: Path) -> None:
-        self.kind, self.admitted, self.folder = kind, admitted, folder
-        self.scratch = folder / "scratch"
-        self.worlds: list[DockerSandbox] = []
+    has_images = True
 
     def spec(self, **changes: Any) -> SandboxSpec:
         image = changes.pop("image", DEBIAN)
         known = image if image is None or image.startswith("sha256:") else image_id(self.kind, image)
-        return replace(SandboxSpec(name="w", scratch=self.scratch, image=known), **changes)
-
-    async def start(self, **changes: Any) -> DockerSandbox:
-        world = await self.kind.start(self.spec(**changes), self.admitted)
-        self.worlds.append(world)
-        return world
-
-    async def run(self, world: DockerSandbox, script: str, **changes: Any) -> tuple[Ended, str]:
-        out = self.folder / "out"
-        command = Exec(("sh", "-c", script), stdout=out, deadline_sec=60.0)
-        ended = await world.exec(replace(command, **changes))
-        return ended, out.read_bytes().decode("utf-8", "replace")
+        return super().spec(image=known, **changes)
 
     async def nothing_left(self) -> bool:
         """Whether nothing of this test is left, or only what is on its way out."""
@@ -102,16 +84,19 @@ class Bench:
         rows = [*call("GET", "containers/json", params={"all": "1"}), *call("GET", "images/json")]
         return [row["Id"] for row in rows if (row.get("Labels") or {}).get(SCRATCH) == mine]
 
+    async def close(self) -> None:
+        """End what it started, and remove what is left of it."""
+        await super().close()
+        for left in self.left():
+            what = "images" if left.startswith("sha256:") else "containers"
+            try:
+                call("DELETE", f"{what}/{left}", params={"force": "1"})
+            except EngineError as fault:
+                assert fault.status in (404, 409)  # on its way out already
+
 
 @pytest.fixture
 async def bench(kind: DockerKind, admitted: Admitted, tmp_path: Path) -> AsyncIterator[Bench]:
     made = Bench(kind, admitted, tmp_path)
     yield made
-    for world in made.worlds:
-        await world.stop()
-    for left in made.left():
-        what = "images" if left.startswith("sha256:") else "containers"
-        try:
-            call("DELETE", f"{what}/{left}", params={"force": "1"})
-        except EngineError as fault:
-            assert fault.status in (404, 409)  # on its way out already
+    await made.close()

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import docker_bench
+import namespace_bench
 import pytest
+from bench_parts import BenchParts, token_for
 
 from proctor.admission.worlds import sandbox_kind
 from proctor.core.refusal import Refusal
-from proctor.core.tokens import Admitted, seal_admitted, seal_probe
+from proctor.core.tokens import Admitted, seal_probe
 from proctor.sandbox.base import Ended, Exec, Sandbox, SandboxKind, SandboxSpec
 
 PYTHON_IMAGE = "python:3.13-slim"
 SMALL_IMAGE = "busybox:latest"
 
 
+@cache
 def kind_or_skip(name: str) -> SandboxKind:
     """The kind of that name; skips where this machine has none, or this user may not have it."""
     try:
@@ -93,9 +98,18 @@ def small_root(root: Path) -> Path:
 
 @pytest.fixture(params=["namespace", "docker"])
 async def any_bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[AnyBench]:
-    kind = kind_or_skip(request.param)
-    admitted = seal_admitted(run_id="r", run_dir=tmp_path / "run", design_sha256="0" * 64, label="proctor-test")
-    made = AnyBench(kind, admitted, tmp_path)
+    made = AnyBench(kind_or_skip(request.param), token_for(tmp_path), tmp_path)
     yield made
     for world in made.worlds:
         await world.stop()
+
+
+Bench = BenchParts[Any, Any]
+_BENCHES: Mapping[str, type[Bench]] = {"namespace": namespace_bench.Bench, "docker": docker_bench.Bench}
+
+
+@pytest.fixture(params=list(_BENCHES))
+async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
+    made = _BENCHES[request.param](kind_or_skip(request.param), token_for(tmp_path), tmp_path)
+    yield made
+    await made.close()

@@ -6,6 +6,7 @@ import pytest
 from namespace_again import NOBODY, python_for, run_again
 
 pytestmark = pytest.mark.real
+ONLY_HERE = ("hiding", "snapshots", "death", "inside")
 
 
 @pytest.fixture(scope="module")
@@ -15,6 +16,10 @@ def python() -> str:
 
 
 @pytest.mark.usefixtures("python")
-@pytest.mark.parametrize("name", ["worlds", "files", "hiding", "snapshots", "death", "inside"])
-def test_as_an_ordinary_user(name: str) -> None:
-    run_again([f"namespace_{name}"], NOBODY, "-k", "not cancelling or 0.01")
+@pytest.mark.parametrize(
+    "names",
+    [["any_worlds", "namespace_worlds"], ["any_files"], *([f"namespace_{name}"] for name in ONLY_HERE)],
+    ids="-".join,
+)
+def test_as_an_ordinary_user(names: list[str]) -> None:
+    run_again(names, NOBODY, "-k", "namespace and (not cancelling or 0.01)")

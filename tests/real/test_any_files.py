@@ -1,4 +1,4 @@
-"""Files into a world and out of it, also where an agent laid traps. Runs again as an ordinary user."""
+"""Files into a world and out of it, in every kind of sandbox, also where an agent laid traps. Runs again as others."""
 
 from __future__ import annotations
 
@@ -7,20 +7,17 @@ import stat
 from pathlib import Path
 
 import pytest
-from namespace_bench import Bench, admitted, bench, kind
+from each_kind import Bench, bench
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.sandbox.base import Fetched, PutItem, Tier
-from proctor.sandbox.namespace.sandbox import NamespaceSandbox
+from proctor.sandbox.base import Fetched, PutItem, Sandbox, Tier
 
-__all__ = ["admitted", "bench", "kind"]
+__all__ = ["bench"]
 pytestmark = pytest.mark.real
 
 
-async def fetch(
-    world: NamespaceSandbox, into: Path, *paths: str, size: int = 1 << 20, files: int = 100
-) -> list[Fetched]:
+async def fetch(world: Sandbox, into: Path, *paths: str, size: int = 1 << 20, files: int = 100) -> list[Fetched]:
     return await world.get(paths, into, cap_bytes=size, cap_files=files)
 
 
@@ -59,8 +56,11 @@ async def test_a_folder_comes_back_as_it_was_put(bench: Bench, tmp_path: Path) -
         f"/work/tree/{name}" for name in ("link", "empty", undecodable)
     }
     assert await fetch(world, tmp_path / "got", "/work/tree/empty") == []  # nothing to bring is nothing dropped
-    ended, _ = await bench.run(world, "", argv=("cat", f"/work/tree/{undecodable}"))
+    ended, _ = await bench.run(world, "cd /work/tree && cat ./*dash*")
     assert ended.exit_code == 0
+    ended, _ = await bench.run(world, "", argv=("cat", f"/work/tree/{undecodable}"))
+    # an engine's API has no word for such names
+    assert ended.exit_code == 0 or (bench.has_images and "UTF-8" in (ended.start_error or ""))
 
 
 async def test_content_modes_and_empty_folders_are_put(bench: Bench) -> None:
@@ -163,7 +163,7 @@ async def test_links_inside_never_lead_a_get_out(bench: Bench, tmp_path: Path) -
         "/logs/up": "link",
         "/logs/verifier/reward.txt": "link",
         "/logs/up/secret": "not there",
-        "/logs/root/etc/passwd": "Permission denied",
+        "/logs/root/etc/passwd": "not there" if bench.has_images else "Permission denied",
         "/proc/1/environ": "kernel file",
         "/alias": "link",
         "/logs/none": "not there",
@@ -180,12 +180,10 @@ async def test_special_files_are_never_opened(bench: Bench, tmp_path: Path) -> N
         " python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"/logs/sock\")'; echo good > /logs/file",
     )
     found = {one.path: one.skipped for one in await fetch(world, tmp_path / "got", "/logs", "/dev/zero")}
-    assert found == {
-        "/logs/pipe": "special file",
-        "/logs/sock": "special file",
-        "/logs/file": None,
-        "/dev/zero": "special file",
-    }
+    # an engine leaves sockets out
+    sockets = {} if bench.has_images else {"/logs/sock": "special file"}
+    zero = "kernel file" if bench.has_images else "special file"
+    assert found == {"/logs/pipe": "special file", **sockets, "/logs/file": None, "/dev/zero": zero}
 
 
 async def test_caps_hold(bench: Bench, tmp_path: Path) -> None:
@@ -196,7 +194,9 @@ async def test_caps_hold(bench: Bench, tmp_path: Path) -> None:
         " cd /many; seq 3000 | xargs touch",
     )
     found = {one.path: one.skipped for one in await fetch(world, tmp_path / "got", "/logs", size=8)}
-    assert found == {"/logs/a": None, "/logs/b": "cap of bytes", "/logs/huge": "cap of bytes"}
+    # what an engine sends of a file must be read to its end
+    after = ": what comes after it is not looked at" if bench.has_images else ""
+    assert found == {"/logs/a": None, "/logs/b": "cap of bytes", "/logs/huge": f"cap of bytes{after}"}
     many = await fetch(world, tmp_path / "got", "/many", files=50)
     assert len(many) == 51 and many[-1].skipped == "cap of files: 2,950 more left out"
     assert sum(one.skipped is None for one in many) == 50
@@ -221,7 +221,7 @@ async def test_a_deep_tree_ends(bench: Bench, tmp_path: Path) -> None:
     found = await fetch(world, tmp_path / "got", "/deep")
     assert [one.skipped for one in found] == ["path too long"]
     await world.stop()
-    assert bench.left() == []
+    assert await bench.nothing_left()
 
 
 async def test_a_get_overwrites_what_an_earlier_one_brought(bench: Bench, tmp_path: Path) -> None:
@@ -270,7 +270,8 @@ async def test_a_fresh_put_inherits_nothing(bench: Bench, trap: str, content: by
 
 async def test_what_is_mounted_is_not_replaced(bench: Bench) -> None:
     world = await bench.start()
-    for target in ("/", "/usr", "/proc"):
+    mounted = ("/etc", "/etc/hosts", "/dev/shm") if bench.has_images else ("/usr",)
+    for target in ("/", "/proc", *mounted):
         with pytest.raises(Refusal) as refused:
             await world.put([PutItem(target, fresh=True)])
         assert refused.value.reason is Reason.PATH_UNSAFE

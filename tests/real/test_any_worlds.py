@@ -1,24 +1,23 @@
-"""Worlds of the docker sandbox as their users see them."""
+"""Worlds as their users see them, in every kind of sandbox. Runs again as an ordinary user."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import select
 import signal
 from pathlib import Path
 
 import pytest
-from docker_bench import Bench, admitted, bench, kind
+from each_kind import Bench, bench
 
 from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.sandbox.base import Exec, Limits, PutItem, Tier
-from proctor.sandbox.docker.world import DockerSandbox
+from proctor.sandbox.base import Exec, Limits, PutItem, Sandbox, Tier
 
-__all__ = ["admitted", "bench", "kind"]
+__all__ = ["bench"]
 pytestmark = pytest.mark.real
+
+
 # --- commands
 
 
@@ -270,17 +269,6 @@ async def test_an_operators_shell_takes_a_script(bench: Bench) -> None:
     assert (said, shell.returncode) == (b"sandbox\n", 3)
 
 
-def _said(terminal: int, end: bytes | None = None) -> str:
-    """What comes from a terminal up to `end`, or to its own end; gives up after a silence."""
-    said = b""
-    try:
-        while (end is None or end not in said) and select.select([terminal], [], [], 60)[0]:
-            said += os.read(terminal, 1 << 14)
-    except OSError:
-        pass  # how a terminal ends
-    return said.decode()
-
-
 # --- freezing, killing, stopping
 
 
@@ -362,7 +350,7 @@ async def test_cancelling_leaves_nothing(bench: Bench, what: str, after: float, 
     snapshot = None
     if what == "fork":
         snapshot = await world.capture()
-    forked: list[DockerSandbox] = []
+    forked: list[Sandbox] = []
 
     async def fork() -> None:
         assert snapshot is not None
