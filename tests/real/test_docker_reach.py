@@ -137,10 +137,10 @@ async def test_a_bundle_is_seen_and_is_no_part_of_a_capture(bench: Bench, tmp_pa
     await asyncio.to_thread(bench.kind.release, snapshot, bench.admitted)
 
 
-async def test_a_bundle_that_is_not_there_is_a_start_that_failed(bench: Bench, tmp_path: Path) -> None:
+async def test_a_bundle_that_is_not_there_is_refused(bench: Bench, tmp_path: Path) -> None:
     with pytest.raises(Refusal) as refused:
         await bench.start(image=BUSYBOX, bundles=(Bundle(tmp_path / "none", "/opt/agent"),))
-    assert refused.value.reason is Reason.SANDBOX_START_FAILED
+    assert refused.value.reason is Reason.BUNDLE_MISSING
     assert await bench.nothing_left()
 
 

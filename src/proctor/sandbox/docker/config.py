@@ -164,7 +164,7 @@ def unenforced(entries: Sequence[LimitInForce], required: frozenset[str]) -> Lim
 def _bind(bundle: Bundle) -> dict[str, Any]:
     return {
         "Type": "bind",
-        "Source": str(bundle.source.resolve()),
+        "Source": str(bundle.source),
         "Target": bundle.target,
         "ReadOnly": True,
         "BindOptions": {"Propagation": "rprivate"},

@@ -6,7 +6,7 @@ import contextlib
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from proctor.sandbox.docker.probe import KIND, Found
 from proctor.sandbox.docker.storage import StorageWatch
 from proctor.sandbox.docker.tables import disarm
 from proctor.sandbox.docker.world import DockerSandbox, Leave
+from proctor.sandbox.namespace.bundles import checked
 
 _START_SEC = 120.0
 _UNNAMEABLE = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -46,11 +47,12 @@ async def start(asked: Start, found: Found, leave: Leave) -> DockerSandbox:
     """Start it; returns when it can exec. The world hands `leave` what it need not wait for.
 
     Raises:
-        Refusal: IMAGE_MISSING, LIMIT_UNENFORCEABLE, BUNDLE_UNUSABLE, CAPTURE_FAILED for its volumes,
+        Refusal: IMAGE_MISSING, LIMIT_UNENFORCEABLE, BUNDLE_MISSING, BUNDLE_UNUSABLE, CAPTURE_FAILED for its volumes,
             SANDBOX_START_FAILED, DOCKER_UNAVAILABLE.
     """
     if asked.spec.bundles and not found.local:
         raise Refusal(Reason.BUNDLE_UNUSABLE, "the engine is not on this machine, and sees no folder of it")
+    asked = replace(asked, spec=replace(asked.spec, bundles=checked(asked.spec.bundles)))
     engine = Engine(found.where)
     try:
         return await _Starting(asked, found, engine, leave).run()

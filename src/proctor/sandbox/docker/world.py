@@ -26,6 +26,8 @@ from proctor.sandbox.docker.sinks import Sinks
 from proctor.sandbox.docker.tables import disarm
 
 _REMOVE_SEC = 20.0
+# what a container takes at most to end by itself, once its keeper has nothing to listen to
+_HANG_UP_SEC = 5.0
 # takes work that is done to its end without anybody waiting for it
 Leave = Callable[[Coroutine[Any, Any, None]], None]
 
@@ -268,7 +270,7 @@ class DockerSandbox:
             if self._hold.frozen:
                 await self._force_removal(container)
             await self._engine.call(
-                "POST", f"{container}/wait", params={"condition": "removed"}, deadline_sec=_REMOVE_SEC
+                "POST", f"{container}/wait", params={"condition": "removed"}, deadline_sec=_HANG_UP_SEC
             )
         except EngineError as fault:
             if not fault.gone:
