@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -17,7 +18,7 @@ from docker_bench import BUSYBOX, Bench, admitted, bench, call, image_id, kind
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import Admitted
-from proctor.sandbox.base import PutItem
+from proctor.sandbox.base import PutItem, Snapshot
 from proctor.sandbox.docker.kind import DockerKind
 from proctor.sandbox.docker.probe import look
 from proctor.sandbox.docker.pruning import KEPT
@@ -41,6 +42,25 @@ async def main(folder, image):
     await third.freeze()
     script = "setsid sleep 98765 & sh -c 'trap \\"\\" TERM HUP INT; sleep 98765' & echo begun; sleep 98765"
     await first.exec(Exec(("sh", "-c", script), stdout=folder / "out"))
+
+asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
+"""
+
+KEEPER = """
+import asyncio, json, sys
+from pathlib import Path
+from proctor.core.tokens import seal_admitted
+from proctor.sandbox.base import Exec, SandboxSpec
+from proctor.sandbox.docker.kind import DockerKind
+
+async def main(folder, image):
+    kind = DockerKind()
+    admitted = seal_admitted(run_id="r", run_dir=folder, design_sha256="0" * 64, label="proctor-dead")
+    world = await kind.start(SandboxSpec(name="w", scratch=folder / "scratch", image=image), admitted)
+    await world.exec(Exec(("sh", "-c", "echo kept > /f"), stdout=folder / "out"))
+    snapshot = await world.capture()
+    await asyncio.to_thread(kind.keep, snapshot)
+    (folder / "facts").write_text(json.dumps(dict(snapshot.facts)))
 
 asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
 """
@@ -93,17 +113,15 @@ async def test_prune_spares_live_runs_kept_worlds_and_what_is_not_ours(bench: Be
         call("DELETE", f"containers/{other}")
 
 
-async def test_a_kept_world_is_not_pruned_and_can_still_be_forked_and_released(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr("proctor.sandbox.docker.owner._boot", lambda: "another boot")
-        dead = await bench.start(image=BUSYBOX)
-        await bench.run(dead, "echo kept > /f")
-        snapshot = await dead.capture()
-    await asyncio.to_thread(bench.kind.keep, snapshot)
+async def test_a_kept_world_is_not_pruned_and_can_still_be_forked_and_released(bench: Bench, tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    image = image_id(bench.kind, BUSYBOX)
+    keeper = await asyncio.create_subprocess_exec(sys.executable, "-c", KEEPER, str(tmp_path), image, env=environment)
+    assert await keeper.wait() == 0
     assert await bench.only_images_left(1)
     assert pruned(bench, tmp_path) == []
+    facts = json.loads((tmp_path / "facts").read_text())
+    snapshot = Snapshot("docker", None, (), facts)
     forked = await bench.kind.fork(snapshot, bench.spec(image=None), bench.admitted)
     bench.worlds.append(forked)
     assert (await bench.run(forked, "cat /f"))[1] == "kept\n"

@@ -220,7 +220,7 @@ async def test_a_shell_for_the_operator_is_a_command_of_the_engines_client(bench
 async def test_a_server_that_writes_to_its_output_stays_all_the_same(bench: Bench, apart: bool) -> None:
     world = await bench.start(image=BUSYBOX)
     errors = bench.folder / "err" if apart else None
-    script = "(while :; do echo tick; date +%s > /alive; usleep 100000; done) & echo begun; echo err >&2; exit 3"
+    script = "(while :; do echo tick; date +%s > /now; mv /now /alive; usleep 100000; done) & echo begun; echo err >&2; exit 3"
     ended, said = await bench.run(world, script, leave_running=True, stderr=errors)
     assert (ended.exit_code, ended.leftovers, ended.start_error) == (3, 0, None)
     assert said.replace("tick\n", "") == ("begun\n" if apart else "begun\nerr\n")
