@@ -22,6 +22,7 @@ from proctor.evidence.packs import Blob
 from proctor.evidence.reader import read_blob
 from proctor.gateway.doors import Opened
 from proctor.gateway.gateway import Gateway
+from proctor.gateway.rates import Sleep
 from proctor.rollout.record import Record
 from proctor.study.design import ModelDesign
 from spending_parts import Spending, limits
@@ -154,13 +155,16 @@ async def doorway(
     cap: str = "1000000",
     keys: Mapping[str, str] | None = None,
     connections: int = 100,
+    sleep: Sleep | None = None,
 ) -> AsyncIterator[Doorway]:
     """Open a run, admit its attempt, open its door; all of it is closed at the end."""
     spending = await Spending.open(path, limits(Usd.parse(cap)))
     assert await spending.authority.admit_block(0, "task", "m", 1) is None
     attempt, record = spending.attempt()
     clock = FakeClock()
-    gateway = Gateway(admitted(path), {"TEST_MODEL_KEY": KEY} if keys is None else keys, clock, sleep=clock.sleep)
+    gateway = Gateway(
+        admitted(path), {"TEST_MODEL_KEY": KEY} if keys is None else keys, clock, sleep=sleep or clock.sleep
+    )
     lease = spending.authority.lease(attempt, 0, "m")
     opened = await gateway.open(design, lease, record, attempt, listening())
     connector = aiohttp.TCPConnector(limit=connections)

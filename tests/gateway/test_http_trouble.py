@@ -339,6 +339,61 @@ async def test_a_key_in_what_is_large_is_taken_out_of_the_record_over_every_bord
     assert done["chunks"] is None
 
 
+async def test_more_connections_than_there_may_be_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proctor.gateway.listening.MAX_CONNECTIONS", 3)
+    async with provider(chat()) as it, doorway(tmp_path, model(it.url)) as way:
+        kept = [await way.connect() for _ in range(3)]
+        # the door knows of them once it has answered the last
+        kept[-1][1].write(b"GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await kept[-1][0].readline()).startswith(b"HTTP/1.1 401")
+        reader, writer = await way.connect()
+        assert await way.rest(reader) == b""
+        for each in [writer, *(writer for _, writer in kept)]:
+            each.close()
+
+
+async def test_bodies_of_many_requests_are_bounded_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = asking()
+    monkeypatch.setattr("proctor.gateway.inbound.MAX_BODIES_BYTES", len(body) * 2)
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if len(it.seen) == 2:
+            begun.set()
+        await go.wait()
+        return web.Response(body=chat().body)
+
+    async with provider(answer) as it, doorway(tmp_path, model(it.url)) as way:
+        two = asyncio.gather(way.post(body), way.post(body))
+        await begun.wait()
+        status, _, said = await way.post(body)
+        go.set()
+        assert [each[0] for each in await two] == [200, 200]
+        assert (await way.post(body))[0] == 200
+    assert status == 413 and json.loads(said)["error"]["code"] == "request_too_large"
+
+
+async def test_who_goes_while_a_rate_holds_it_back_pays_nothing(tmp_path: Path) -> None:
+    waiting, go = asyncio.Event(), asyncio.Event()
+
+    async def wait(seconds: float) -> None:
+        waiting.set()
+        await go.wait()
+        way.clock.now += round(seconds * 1e9)
+
+    async with provider(chat()) as it, doorway(tmp_path, model(it.url, rpm=1), sleep=wait) as way:
+        await way.post(asking())
+        work = asyncio.ensure_future(way.post(asking()))
+        await waiting.wait()
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        await way.get("/v1/models")
+        go.set()
+        assert len(await way.bodies(Kind.EXCHANGE_ENDED)) == 1
+    assert len(it.seen) == 1
+
+
 async def test_many_requests_share_one_connection(tmp_path: Path) -> None:
     async with provider(chat(), Said(500), stream(*EVENTS), chat()) as it, doorway(tmp_path, model(it.url)) as way:
         reader, writer = await way.connect()

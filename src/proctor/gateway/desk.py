@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from proctor.core.reasons import Reason
@@ -10,7 +11,7 @@ from proctor.core.refusal import Refusal
 from proctor.gateway.bounds import Bounded, bound
 from proctor.gateway.exchange import route_text
 from proctor.gateway.failures import Failure
-from proctor.gateway.inbound import read_body, sent_headers, target_of
+from proctor.gateway.inbound import Bodies, read_body, sent_headers, target_of
 from proctor.gateway.passage import Passage, Way
 from proctor.gateway.upstream import Outgoing
 from proctor.gateway.wire.refusing import refused
@@ -30,6 +31,7 @@ class Desk:
         self.failed: Failure | None = None
         self._way = way
         self._failures: dict[bytes, str] = {}
+        self._bodies = Bodies()
 
     async def serve(self, request: BaseRequest, route: Route, body: bytes | None = None) -> StreamResponse:
         """Pass a request on, and its reply back.
@@ -39,7 +41,11 @@ class Desk:
 
         Raises Refusal: nothing was sent, and that is on the record; or the journal's, or that of the disk.
         """
-        bounded = await self._bounded(request, route, body)
+        with self._bodies.room() as take:
+            bounded = await self._bounded(request, route, body, take)
+            return await self._pass_on(request, route, bounded)
+
+    async def _pass_on(self, request: BaseRequest, route: Route, bounded: Bounded) -> StreamResponse:
         encoded = not bounded.request.mutations
         out = Outgoing(
             target_of(request, route.path), sent_headers(request, encoded=encoded), bounded.sent, bounded.asked.stream
@@ -51,11 +57,13 @@ class Desk:
             return self._broken(route, exchange)
         return passage.client.response
 
-    async def _bounded(self, request: BaseRequest, route: Route, body: bytes | None) -> Bounded:
+    async def _bounded(
+        self, request: BaseRequest, route: Route, body: bytes | None, take: Callable[[int], None]
+    ) -> Bounded:
         model, redactor = self._way.model, self._way.means.redactor
         try:
             if body is None:
-                body = await read_body(request)
+                body = await read_body(request, take)
             self._way.touch()
             return bound(model, redactor, route, body, request.headers.get("content-encoding"))
         except Refusal as refusal:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
@@ -35,6 +36,8 @@ _CREDENTIALS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 _NOT_SENT = _HOP_BY_HOP | {*_CREDENTIALS, "host", "content-length", "expect", "cookie", "accept-encoding"}
 _NOT_PASSED = _HOP_BY_HOP | {"content-length", "set-cookie", "alt-svc"}
 _QUERY_KEY = "key"
+# Many bodies at once, each of which is allowed, could be more than there is memory for.
+MAX_BODIES_BYTES = 4 * MAX_REQUEST_BYTES
 
 
 def is_from(request: BaseRequest, token: str) -> bool:
@@ -86,8 +89,42 @@ def _kept(headers: Iterable[tuple[str, str]], left_out: frozenset[str]) -> Itera
     return ((name, value) for name, value in pairs if (low := name.lower()) not in left_out and low not in named)
 
 
-async def read_body(request: BaseRequest) -> bytes:
-    """The body as it came. Raises Refusal `request_too_large`; ConnectionError: the client is gone."""
+class Bodies:
+    """How many bytes of requests one agent may have standing in memory at once."""
+
+    def __init__(self) -> None:
+        self._bytes = 0
+
+    @contextmanager
+    def room(self) -> Iterator[Callable[[int], None]]:
+        """For one request, while the block runs: what takes more of it, or raises Refusal `request_too_large`."""
+        own = 0
+
+        def take(more: int) -> None:
+            nonlocal own
+            if self._bytes + more > MAX_BODIES_BYTES:
+                raise Refusal(
+                    Reason.REQUEST_TOO_LARGE,
+                    "the bodies of all requests that are under way are larger than what is kept at once",
+                    required={"bytes": MAX_BODIES_BYTES},
+                )
+            own += more
+            self._bytes += more
+
+        try:
+            yield take
+        finally:
+            self._bytes -= own
+
+
+async def read_body(request: BaseRequest, take: Callable[[int], None]) -> bytes:
+    """The body as it came.
+
+    Args:
+        take: of `Bodies`.
+
+    Raises Refusal `request_too_large`; ConnectionError: the client is gone.
+    """
     if (request.content_length or 0) > MAX_REQUEST_BYTES:
         raise _too_large(request.content_length)
     if request.headers.get("expect", "").lower() == "100-continue":
@@ -100,6 +137,7 @@ async def read_body(request: BaseRequest) -> bytes:
         size += len(piece)
         if size > MAX_REQUEST_BYTES:
             raise _too_large(None)
+        take(len(piece))
         pieces.append(piece)
     return b"".join(pieces)
 

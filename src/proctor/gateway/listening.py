@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 # As many as an agent can open at once.
 BACKLOG = 1_024
+# More would take the files that the run itself needs.
+MAX_CONNECTIONS = 1_024
 # An agent thinks, and runs tests, between two requests of one connection; the door's end closes it.
 KEEP_ALIVE_SEC = 6 * 3_600.0
 # What is sent although it was refused is read for so long, so that the client hears why.
@@ -25,6 +27,14 @@ _LOG.addHandler(logging.NullHandler())
 _LOG.propagate = False
 
 Handle = Callable[["BaseRequest"], Awaitable["StreamResponse"]]
+
+
+class _Full(asyncio.Protocol):
+    """A connection that is one too many."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """It ends at once."""
+        transport.close()
 
 
 class Listener:
@@ -48,7 +58,11 @@ class Listener:
             keepalive_timeout=KEEP_ALIVE_SEC,
             lingering_time=LINGER_SEC,
         )
-        server = await asyncio.get_running_loop().create_server(connections, sock=sock, backlog=BACKLOG)
+
+        def accept() -> asyncio.Protocol:
+            return connections() if len(connections.connections) < MAX_CONNECTIONS else _Full()
+
+        server = await asyncio.get_running_loop().create_server(accept, sock=sock, backlog=BACKLOG)
         return cls(server, connections)
 
     def stop(self) -> None:

@@ -76,11 +76,17 @@ class Passage:
         Args:
             before: the exchange whose request this one sends again.
 
-        Raises Refusal: as `Flights.hold`, with nothing sent; the journal's, or that of the disk.
+        Raises:
+            Refusal: as `Flights.hold`, with nothing sent; the journal's, or that of the disk.
+            ConnectionError: the client went before anything was held.
         """
         way, request = self._way, self._bounded.request
         guess = len(request.recorded) // BYTES_PER_TOKEN
         await way.line.rate.take(guess)
+        if self.client.is_lost:
+            # nobody waits for it any more, and nothing was spent
+            way.line.rate.correct(-guess)
+            raise ConnectionResetError("the client is gone")
         with way.flights.flight():
             exchange = await way.flights.hold(request, before)
             try:

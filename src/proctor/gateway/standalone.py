@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,7 +19,7 @@ from proctor.evidence.packs import Content
 from proctor.gateway.desk import Desk
 from proctor.gateway.flights import MAX_REFUSED, Flights
 from proctor.gateway.gateway import Gateway
-from proctor.gateway.inbound import read_body
+from proctor.gateway.inbound import Bodies, read_body
 from proctor.gateway.reception import PASSES, Reception
 from proctor.gateway.wire.asked import read_asked
 from proctor.gateway.wire.decoding import decoded
@@ -85,6 +85,7 @@ class Standalone(Reception):
         self._record = record
         self._catalog = catalog
         self._counters: dict[str, _Counter] = {}
+        self._bodies = Bodies()
         self._refused = 0
         self._overruns = record.state.overruns
         self._stopping = False
@@ -116,12 +117,13 @@ class Standalone(Reception):
 
     async def serve(self, request: BaseRequest, route: Route) -> StreamResponse:
         """See `Reception`."""
-        body = await self._body(request)
-        return await (await self._counter(request, route, body)).desk.serve(request, route, body)
+        with self._bodies.room() as take:
+            body = await self._body(request, take)
+            return await (await self._counter(request, route, body)).desk.serve(request, route, body)
 
-    async def _body(self, request: BaseRequest) -> bytes:
+    async def _body(self, request: BaseRequest, take: Callable[[int], None]) -> bytes:
         try:
-            return await read_body(request)
+            return await read_body(request, take)
         except Refusal as refusal:
             await self.refuse(refusal)
             raise
