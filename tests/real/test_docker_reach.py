@@ -220,7 +220,8 @@ async def test_a_shell_for_the_operator_is_a_command_of_the_engines_client(bench
 async def test_a_server_that_writes_to_its_output_stays_all_the_same(bench: Bench, apart: bool) -> None:
     world = await bench.start(image=BUSYBOX)
     errors = bench.folder / "err" if apart else None
-    script = "(while :; do echo tick; date +%s > /now; mv /now /alive; usleep 100000; done) & echo begun; echo err >&2; exit 3"
+    tick = "echo tick; date +%s > /now; mv /now /alive; usleep 100000"
+    script = f"(while :; do {tick}; done) & echo begun; echo err >&2; exit 3"
     ended, said = await bench.run(world, script, leave_running=True, stderr=errors)
     assert (ended.exit_code, ended.leftovers, ended.start_error) == (3, 0, None)
     assert said.replace("tick\n", "") == ("begun\n" if apart else "begun\nerr\n")
@@ -245,3 +246,16 @@ async def test_what_may_leave_servers_tells_its_end_as_any_command(bench: Bench)
         ended, _ = await bench.run(world, "", leave_running=True, **changes)
         assert (ended.exit_code, ended.signal, ended.start_error) == expected
     assert await world.kill_all() == 0
+
+
+async def test_a_bomb_that_may_stay_does_not_end_the_world(bench: Bench) -> None:
+    world = await bench.start(image=PYTHON, limits=Limits(pids=40))
+    bomb = (
+        "import os, time\nfor _ in range(100):\n  try:\n    if os.fork() == 0: time.sleep(1000)\n  except OSError: pass"
+    )
+    ended, _ = await bench.run(world, "", argv=("python3", "-c", bomb), leave_running=True)
+    assert ended.exit_code == 0
+    ended, _ = await bench.run(world, "true")  # there is no room for it, or there just is
+    assert ended.exit_code == 0 or ended.start_error is not None or ended.limit_hit == "pids"
+    await world.kill_all()
+    assert (await bench.run(world, "echo on"))[1] == "on\n"

@@ -29,7 +29,7 @@ while read -r word rest; do
     watch)
       (trap 'kill $nap' TERM; sleep "$rest" & nap=$!; wait "$nap" && kill -KILL -1) </dev/null >/dev/null 2>&1 &
       watch=$! ;;
-    unwatch) kill -TERM "$watch"; kill -CONT "$watch"; wait "$watch"; watch= ;;
+    unwatch) [ -n "$watch" ] && { kill -TERM "$watch"; kill -CONT "$watch"; wait "$watch"; watch=; } ;;
     end)
       unwatch
       set -- /proc/[0-9]*

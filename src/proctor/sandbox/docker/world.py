@@ -93,7 +93,9 @@ class DockerSandbox:
         running: commands.Running | None = None
         try:
             await self._disarm()
-            await self._hold.watch(min(command.deadline_sec, commands.LONGEST_SEC))
+            if not self._staying:
+                # what was left may have used up the processes, and a keeper that cannot have one more ends
+                await self._hold.watch(min(command.deadline_sec, commands.LONGEST_SEC))
             # to its end, even if cancelled: what the engine starts unheard nobody would end
             beginning = asyncio.ensure_future(
                 commands.begin(self._engine, self._built.container, command, sinks, self._built.home)
