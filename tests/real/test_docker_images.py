@@ -148,29 +148,6 @@ async def test_what_is_built_is_used_again(bench: Bench, builds: Builds) -> None
     assert (await DockerKind().provide(image, bench.admitted)).id == facts[0].id
 
 
-async def test_arguments_target_and_another_dockerfile_reach_the_builder(bench: Bench, builds: Builds) -> None:
-    text = "ARG WORD=none\nFROM busybox:latest AS one\nARG WORD\nRUN echo $WORD > /word\nFROM one AS two\nRUN exit 1\n"
-    image = builds.image("FROM nothing\n", dockerfile="sub/other", target="one", args={"WORD": "a b"})
-    (image.context / "sub").mkdir()
-    (image.context / "sub/other").write_text(text)
-    (image.context / ".dockerignore").write_text("sub\n*.md\n")
-    world = await bench.start(image=(await bench.kind.provide(image, bench.admitted)).id)
-    assert (await bench.run(world, "cat /word"))[1] == "a b\n"
-
-
-async def test_what_dockerignore_leaves_out_is_not_sent(bench: Bench, builds: Builds) -> None:
-    image = builds.image("FROM busybox:latest\nCOPY . /all/\n")
-    for name in ("keep.txt", "drop.log", "deep/a.log", "deep/keep.log", "out/x"):
-        (image.context / name).parent.mkdir(exist_ok=True)
-        (image.context / name).write_text(name)
-    (image.context / "link").symlink_to("/etc/passwd")
-    (image.context / ".dockerignore").write_text("# logs\n**/*.log\n!deep/keep.log\nout/\nDockerfile\n.dockerignore\n")
-    world = await bench.start(image=(await bench.kind.provide(image, bench.admitted)).id)
-    assert (await bench.run(world, "cd /all; find . | sort; readlink link"))[1] == (
-        ".\n./deep\n./deep/keep.log\n./keep.txt\n./link\n/etc/passwd\n"
-    )
-
-
 async def test_a_build_that_fails_says_the_end_of_its_log(bench: Bench, builds: Builds) -> None:
     before = containers_of_builds()
     image = builds.image("FROM busybox:latest\nRUN seq 1 2000; echo 'it is here'; exit 3\n")
@@ -217,25 +194,6 @@ async def test_a_base_that_moved_is_refused(bench: Bench, builds: Builds) -> Non
         with pytest.raises(Refusal) as refused:
             await bench.kind.provide(image, bench.admitted)
         assert refused.value.reason is Reason.IMAGE_MOVED
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "RUN <<EOF\necho 1\nEOF",
-        "RUN --mount=type=cache,target=/x echo 1",
-        "COPY --chmod=755 Dockerfile /x",
-        "COPY <<E /x\nhello\nE",
-        "ADD --checksum=sha256:0 Dockerfile /x",
-        "RUN \\\n  --network=none echo 1",
-    ],
-)
-async def test_what_the_builder_cannot_do_is_refused_before(bench: Bench, builds: Builds, line: str) -> None:
-    image = builds.image(f"FROM busybox:latest\nRUN touch /before\n{line}\n")
-    with pytest.raises(Refusal) as refused:
-        await bench.kind.provide(image, bench.admitted)
-    assert refused.value.reason is Reason.BUILD_UNSUPPORTED
-    assert "line 3" in refused.value.message
 
 
 async def test_a_context_that_cannot_be_sent_is_refused(bench: Bench, builds: Builds) -> None:

@@ -139,6 +139,7 @@ STAGES = f"""\
     COPY --from=again /made /w/data
     COPY --from=busybox:latest /bin/busybox /bin/small
     COPY kept dropped* /w/
+    COPY . /all/
     WORKDIR /w
     """
 
@@ -146,11 +147,15 @@ STAGES = f"""\
 def test_stages_patterns_and_ignored_files_are_the_builder_s(proctor: Proctor, tmp_path: Path) -> None:
     files = {
         "environment/Dockerfile": STAGES,
-        "environment/.dockerignore": "dropped*\n",
+        "environment/.dockerignore": "# logs\ndropped*\n**/*.log\n!deep/kept.log\nout/\nDockerfile*\n.dockerignore\n",
         "environment/kept": "k",
         "environment/dropped.txt": "d",
+        "environment/deep/kept.log": "k",
+        "environment/deep/a.log": "d",
+        "environment/out/x/y": "d",
     }
-    solve = "test -x /bin/small && test -e kept && test ! -e dropped.txt && cp data answer"
+    listed = 'test "$(cd /all && find . -mindepth 1 | sort | xargs)" = "./deep ./deep/kept.log ./kept"'
+    solve = f"test -x /bin/small && test -e kept && test ! -e dropped.txt && {listed} && cp data answer"
     task = write(tmp_path / "one", files, solve=solve)
     (task / "environment/Dockerfile").rename(task / "environment/Dockerfile.plain")
     (task / "environment/Dockerfile").symlink_to("Dockerfile.plain")

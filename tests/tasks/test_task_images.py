@@ -98,6 +98,8 @@ def test_pinning_changes_no_stage(bases: list[str]) -> None:
         "COPY --parents a /b",
         "COPY --link Dockerfile /f",
         "COPY --exclude=x . /f",
+        "RUN \\\n# words\n\n --security=insecure echo",
+        "run cat <<'EOF' > /x\nEOF",
         "ADD --checksum=sha256:0 https://x/y /y",
         "FROM --platform=$BUILDPLATFORM debian:12",
     ],
@@ -106,6 +108,24 @@ def test_what_only_buildkit_can_is_named_with_its_line(folder: Make, images: Off
     root = folder({"environment/Dockerfile": f"FROM debian:12\nRUN make\n{line}\n"})
     (refusal,) = obstacles(read_task(root), images())
     assert (refusal.reason, refusal.path) == (Reason.BUILD_UNSUPPORTED, f"{root}/environment/Dockerfile:3")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "RUN echo $((1<<2))",
+        'RUN echo "a<<b"',
+        "RUN cat <<< hello",
+        "COPY --from=x --chown=1:1 a b",
+        "ADD --chown=1 a b",
+        "RUN ls --mount=x",
+        "# RUN <<EOF",
+        "LABEL a='--mount'",
+    ],
+)
+def test_lines_that_the_classic_builder_knows_pass(folder: Make, images: Offers, line: str) -> None:
+    root = folder({"environment/Dockerfile": f"FROM debian:12\n{line}\n"})
+    assert obstacles(read_task(root), images()) == []
 
 
 def test_a_platform_that_the_file_sets_is_the_classic_builder_s_too(folder: Make, images: Offers) -> None:

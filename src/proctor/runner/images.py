@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from proctor.core.refusal import Refusal
 from proctor.core.tokens import Admitted
 from proctor.core.waiting import in_thread
 from proctor.sandbox.base import Image, ImageFacts, SandboxKind
+from proctor.tasks.context import Ignore
 from proctor.tasks.images import ImagePlan, build_key, pinned
 from proctor.tasks.task import Environment, Task
 
@@ -100,6 +102,7 @@ def _context(build: _Build, bases: Mapping[str, ImageFacts], at: Callable[[Path]
     shutil.copytree(at(build.task.path) / plan.folder, folder, symlinks=True)
     file = folder / "Dockerfile"
     text = pinned(file.read_text(encoding="utf-8"), recipe, ids)
+    _leave_out(folder, build.environment.ignore)
     file.unlink()
     file.write_text(text, encoding="utf-8")
     return Image(
@@ -108,6 +111,19 @@ def _context(build: _Build, bases: Mapping[str, ImageFacts], at: Callable[[Path]
         key=key,
         timeout_sec=plan.timeout_sec,
     )
+
+
+def _leave_out(folder: Path, ignore: Ignore) -> None:
+    """Remove what `.dockerignore` keeps from a builder, but for what the builder itself reads."""
+    for here, folders, files in os.walk(folder, topdown=False):
+        for path in (Path(here, name) for name in (*files, *folders)):
+            inner = path.relative_to(folder).as_posix()
+            if inner not in ignore or inner in ("Dockerfile", ".dockerignore"):
+                continue
+            if path.is_symlink() or not path.is_dir():
+                path.unlink()
+            elif not any(path.iterdir()):
+                path.rmdir()
 
 
 def _folder(admitted: Admitted) -> Path:

@@ -41,7 +41,7 @@ class Ignore:
         self._rules: list[tuple[re.Pattern[str], bool]] = []
         for line in text.removeprefix("\ufeff").splitlines():
             pattern = line.strip()
-            if not pattern or pattern.startswith("#"):
+            if not pattern or line.startswith("#"):
                 continue
             wanted = pattern.startswith("!")
             cleaned = posixpath.normpath(pattern[wanted:].strip().lstrip("/") or ".")

@@ -14,7 +14,8 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 
 _DIRECTIVE = re.compile(r"#\s*([A-Za-z][A-Za-z0-9]*)\s*=\s*(.*?)\s*")
-_HEREDOC = re.compile(r"""<<-?\s*(["']?)([A-Za-z_][A-Za-z0-9_.]*)\1""")
+# a word by itself: `"a<<b"`, `$((1<<2))` and `<<<` are none
+_HEREDOC = re.compile(r"""\d*<<-?(["']?)([A-Za-z_][A-Za-z0-9_.]*)\1""")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -71,7 +72,8 @@ def parse(text: str, where: str) -> tuple[Instruction, ...]:
         keyword, _, rest = logical.partition(" ")
         keyword = keyword.upper()
         flags, rest = _flags(rest.strip())
-        heredocs = [match[2] for match in _HEREDOC.finditer(rest)] if keyword in ("RUN", "COPY", "ADD") else []
+        words = split_words(rest, escape) if keyword in ("RUN", "COPY", "ADD") else ()
+        heredocs = [match[2] for match in map(_HEREDOC.fullmatch, words) if match is not None]
         for word in heredocs:
             at = _skip_heredoc(lines, at, word, first + 1, where)
         found.append(Instruction(first + 1, at, keyword, flags, rest, bool(heredocs), escape))

@@ -151,9 +151,14 @@ def _environment(
         table=table,
         recipe=recipe,
         compose=compose,
-        ignore=Ignore(optional_text(tree, f"{folder}/.dockerignore") or ""),
+        ignore=_ignore(tree, folder),
         setup=setup,
     )
+
+
+def _ignore(tree: Tree, folder: str) -> Ignore:
+    own = optional_text(tree, f"{folder}/Dockerfile.dockerignore")
+    return Ignore(own if own is not None else optional_text(tree, f"{folder}/.dockerignore") or "")
 
 
 def _recipe(tree: Tree, path: str) -> Recipe | None:

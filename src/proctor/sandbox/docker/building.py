@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from proctor.core.reasons import Reason
@@ -17,17 +16,14 @@ from proctor.sandbox.docker.engine import Engine, EngineError, unavailable
 KEY = "proctor.key"
 _REPOSITORY = "proctor-build"
 _CHUNK = 1 << 20
-# what the engine's own builder does not know: it fails in the middle, or takes a line for something else
-_HEREDOC = re.compile(r"\d*<<-?(['\"]?)[A-Za-z_]\w*\1")
-_FLAGS = {"RUN": frozenset[str](), "COPY": frozenset({"from", "chown"}), "ADD": frozenset({"chown"})}
 
 
 async def built(engine: Engine, image: Image) -> ImageFacts:
     """See that what the folder builds is here. Of a build that fails or is cancelled no container stays.
 
     Raises:
-        Refusal: BUILD_UNSUPPORTED, IMAGE_MOVED for a base, IMAGE_BUILD_FAILED with the end of the log,
-            DOCKER_UNAVAILABLE; FILE_UNREADABLE or INVALID_VALUE for the folder.
+        Refusal: IMAGE_MOVED for a base, IMAGE_BUILD_FAILED with the end of the log, DOCKER_UNAVAILABLE;
+            FILE_UNREADABLE or PATH_UNSAFE for the folder.
     """
     if image.context is None or image.key is None:
         raise Refusal(Reason.IMAGE_BUILD_FAILED, "a build needs a folder and a key", observed=image.reference)
@@ -36,7 +32,6 @@ async def built(engine: Engine, image: Image) -> ImageFacts:
         seen = await images.inspect(engine, tag)
         if seen is not None and ((seen.get("Config") or {}).get("Labels") or {}).get(KEY) == image.key:
             return images.facts(seen)
-        refuse_unsupported(image.context / image.dockerfile)
         await _check_bases(engine, image)
         await _build(engine, image, image.context, tag)
         seen = await images.inspect(engine, tag)
@@ -45,52 +40,6 @@ async def built(engine: Engine, image: Image) -> ImageFacts:
     if seen is None:
         raise Refusal(Reason.IMAGE_BUILD_FAILED, "the image is gone right after it was built", observed=tag)
     return images.facts(seen)
-
-
-def refuse_unsupported(dockerfile: Path) -> None:
-    """Raises Refusal (BUILD_UNSUPPORTED) for a line that needs another builder; FILE_UNREADABLE."""
-    try:
-        text = dockerfile.read_text(encoding="utf-8", errors="replace")
-    except OSError as fault:
-        raise Refusal(
-            Reason.FILE_UNREADABLE, f"the Dockerfile cannot be read: {fault}", path=str(dockerfile)
-        ) from fault
-    for number, line in _instructions(text):
-        word, *rest = line.split()
-        known = _FLAGS.get(word.upper())
-        if known is None:
-            continue
-        flags = []
-        for part in rest:
-            if not part.startswith("--"):
-                break
-            flags.append(part[2:].partition("=")[0])
-        unknown = sorted(set(flags) - known)
-        if unknown or any(_HEREDOC.fullmatch(part) for part in rest):
-            raise Refusal(
-                Reason.BUILD_UNSUPPORTED,
-                f"line {number} of the Dockerfile needs a builder that this engine's API does not give",
-                path=str(dockerfile),
-                observed=f"--{unknown[0]}" if unknown else "a heredoc",
-            )
-
-
-def _instructions(text: str) -> Iterator[tuple[int, str]]:
-    """Instructions with their continuation lines joined, and the number of their first line."""
-    escape = "`" if re.match(r"(?i)\s*#\s*escape\s*=\s*`", text) else "\\"
-    first, joined = 0, ""
-    for number, line in enumerate(text.splitlines(), 1):
-        bare = line.strip()
-        if not bare or bare.startswith("#"):
-            continue
-        first = first if joined else number
-        if bare.endswith(escape):
-            joined += bare[:-1] + " "
-            continue
-        yield first, joined + bare
-        joined = ""
-    if joined.strip():
-        yield first, joined
 
 
 async def _check_bases(engine: Engine, image: Image) -> None:
@@ -109,15 +58,12 @@ async def _check_bases(engine: Engine, image: Image) -> None:
 async def _build(engine: Engine, image: Image, folder: Path, tag: str) -> None:
     params = {
         "t": tag,
-        "dockerfile": image.dockerfile,
         "rm": "1",
         "forcerm": "1",
         "labels": json.dumps({KEY: image.key}),
-        "buildargs": json.dumps(dict(image.args)),
-        **({"target": image.target} if image.target else {}),
     }
     log = images.Log()
-    body = _Body(folder, image.dockerfile)
+    body = _Body(folder)
     try:
         async with engine.answer(
             "POST",
@@ -151,8 +97,8 @@ def _failed(image: Image, log: images.Log, why: str) -> Refusal:
 class _Body:
     """The context's bytes; `fault` is why they broke off."""
 
-    def __init__(self, folder: Path, dockerfile: str) -> None:
-        self._pieces = context.archive(folder, dockerfile)
+    def __init__(self, folder: Path) -> None:
+        self._pieces = context.archive(folder)
         self.fault: Refusal | None = None
 
     async def chunks(self) -> AsyncIterator[bytes]:
