@@ -49,9 +49,7 @@ class Client:
         """Send more; waits for a client that is slow."""
         if self.gone or not data or self.response is None:
             return
-        transport = self._request.transport
-        waits = transport is not None and transport.get_write_buffer_size() + len(data) > _WAITS_FROM
-        await self._deliver(self.response.write(data), self._patience_sec if waits else None)
+        await self._deliver(self.response.write(data), self._patience(len(data)))
         if not self.gone:
             self._touch()
 
@@ -59,7 +57,7 @@ class Client:
         """Send the last bytes, and the end."""
         if self.gone or self.response is None:
             return
-        await self._deliver(self.response.write_eof(last), self._patience_sec)
+        await self._deliver(self.response.write_eof(last), self._patience(len(last)))
 
     def cut(self) -> None:
         """Break the connection off, so that what was sent is no whole reply."""
@@ -74,10 +72,17 @@ class Client:
         response = self.response = Response(status=status, body=body)
         for name, value in headers:
             response.headers.add(name, value)
-        await self._deliver(response.prepare(self._request), self._patience_sec)
-        await self.end(b"")
+        await self._deliver(response.prepare(self._request), None)
+        if not self.gone:
+            await self._deliver(response.write_eof(), self._patience(len(body)))
         if not self.gone:
             self._touch()
+
+    def _patience(self, more: int) -> float | None:
+        """For so many bytes: None where they do not have to wait."""
+        transport = self._request.transport
+        waits = transport is not None and transport.get_write_buffer_size() + more > _WAITS_FROM
+        return self._patience_sec if waits else None
 
     async def _deliver(self, sending: Awaitable[object], patience_sec: float | None) -> None:
         try:

@@ -67,7 +67,7 @@ class HttpUpstream:
     @asynccontextmanager
     async def open(self, out: Outgoing, *, deadline_sec: float) -> AsyncIterator[HttpIncoming]:
         """See `Upstream.open`."""
-        from aiohttp import ClientError, ClientTimeout
+        from aiohttp import ClientTimeout
 
         timing: dict[str, int] = {}
         failing = _Failing(self._host, deadline_sec, timing)
@@ -91,8 +91,7 @@ class HttpUpstream:
                             sock_read=deadline_sec if out.stream else None,
                         ),
                     )
-            # aiohttp raises ValueError for a reply, or a URL, that it cannot take apart
-            except (TimeoutError, ClientError, OSError, ValueError) as error:
+            except failing.kinds as error:
                 failing.say(error)
             timing["first_byte"] = self._clock.mono_ns()
             if response.status < MIN_STATUS:
@@ -144,10 +143,17 @@ def _connector(clock: Clock) -> TCPConnector:
 
 
 class _Failing:
-    """What a fault of the connection means, by how far the request came; `status` is None before the reply's head."""
+    """What a fault of the connection means, by how far the request came; `status` is None before the reply's head.
+
+    `kinds` are those faults.
+    """
 
     def __init__(self, host: str | None, deadline_sec: float, timing: Mapping[str, int]) -> None:
+        from aiohttp import ClientError
+
         self.status: int | None = None
+        # aiohttp raises ValueError for a reply, or a URL, that it cannot take apart
+        self.kinds: tuple[type[Exception], ...] = (TimeoutError, ClientError, OSError, ValueError)
         self._host = host
         self._deadline_sec = deadline_sec
         self._timing = timing
@@ -181,11 +187,9 @@ class HttpIncoming:
 
     async def read(self) -> bytes:
         """See `Incoming.read`."""
-        from aiohttp import ClientError
-
         try:
             data = await self._response.content.readany()
-        except (TimeoutError, ClientError, OSError, ValueError) as error:
+        except self._failing.kinds as error:
             self._failing.say(error)
         if not data:
             self._timing["last_byte"] = self._clock.mono_ns()

@@ -77,9 +77,13 @@ def sent_headers(request: BaseRequest, *, encoded: bool) -> list[tuple[str, str]
 
 def passed_headers(headers: Iterable[tuple[str, str]], redactor: Redactor) -> list[tuple[str, str]]:
     """The headers of a reply that go on to the agent, in their order, without the run's keys."""
+    kept = list(_kept(headers, _NOT_PASSED))
+    values = "\n".join(value for _, value in kept).encode("utf-8", "surrogateescape")
+    if redactor.certain(values) == values:
+        return kept
     return [
         (name, redactor.certain(value.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape"))
-        for name, value in _kept(headers, _NOT_PASSED)
+        for name, value in kept
     ]
 
 
