@@ -24,8 +24,8 @@ from parts.gateway_servers import Server, litellm, load, ours, part
 
 CONNECTIONS = (1, 16, 64, 256)
 MODES = ("plain", "stream")
-# an attempt of a run has hundreds of exchanges
-PER_DOOR = 1_000
+# of the look at memory: attempts that run at once, and exchanges of all of them
+AGENTS, MANY = 16, 4_000
 
 
 @dataclass
@@ -39,9 +39,9 @@ class Rounds:
 
     def take(self, server: Server, mode: str, connections: int, seconds: float) -> None:
         """One more round."""
-        with server.session() as (port, token):
+        with server.session(connections) as (ports, tokens):
             before = server.cpu()
-            said = load(port, token, mode, connections, seconds)
+            said = load(ports, tokens, mode, connections, seconds)
             self.cpu += server.cpu() - before
         assert said["failed"] == 0, f"{server.name}: {said['failed']} of {said['count']} failed"
         self.rates.append(said["count"] / said["seconds"])
@@ -112,19 +112,19 @@ def memory(server: Server, many: int) -> None:
     began, least = server.memory(), 0.0
     done = 0
     while done < many:
-        with server.session() as (port, token):
-            load(port, token, "plain" if done % (2 * PER_DOOR) else "stream", 16, 600, PER_DOOR)
-        done += PER_DOOR
-        if done <= max(PER_DOOR, many // 10):
+        with server.session(AGENTS) as (ports, tokens):
+            load(ports, tokens, "plain" if done % (2 * MANY) else "stream", AGENTS, 600, MANY)
+        done += MANY
+        if done <= max(MANY, many // 10):
             least = server.memory()
     print(
-        f"memory of ours: {began:.0f} MB, {least:.0f} MB after {max(PER_DOOR, many // 10):,} exchanges,"
+        f"memory of ours: {began:.0f} MB, {least:.0f} MB after {max(MANY, many // 10):,} exchanges,"
         f" {server.memory():.0f} MB after {done:,} more than before (goal: under 120, and flat)"
     )
     server.reset_peak()
     before = server.memory("VmHWM")
-    with server.session() as (port, token):
-        said = load(port, token, "big", 1, 120, 1)
+    with server.session(1) as (ports, tokens):
+        said = load(ports, tokens, "big", 1, 120, 1)
     print(
         f"a stream of 50 MB: {said['p50'] / 1000:.1f} s, {server.memory('VmHWM') - before:+.1f} MB at the peak"
         " (goal: constant)"

@@ -2,8 +2,8 @@
 
     python bench/parts/gateway_load.py PORT TOKEN plain|stream|big CONNECTIONS SECONDS [REQUESTS]
 
-Prints JSON: `count`, `seconds`, `p50` and `p99` in milliseconds, `failed`. It ends after SECONDS, or, where REQUESTS
-are given, once there were so many.
+PORT and TOKEN may be several, divided by commas: connections take them in turn. Prints JSON: `count`, `seconds`, `p50`
+and `p99` in milliseconds, `failed`. It ends after SECONDS, or, where REQUESTS are given, once there were so many.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import asyncio
 import json
 import sys
 import time
+from functools import partial
 
 _MESSAGES = [{"role": "user", "content": "Tell me what the fox does. " * 30}]
 
@@ -33,8 +34,9 @@ def request(token: str, mode: str) -> bytes:
 class Client(asyncio.Protocol):
     """One connection: the next request follows the last byte of a reply."""
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: Load, request: bytes) -> None:
         self._load = load
+        self._request = request
         self._transport: asyncio.Transport | None = None
         self._head = b""
         self._left: int | None = None
@@ -53,7 +55,7 @@ class Client(asyncio.Protocol):
             return
         self._head, self._left, self._tail = b"", None, b""
         self._began = time.perf_counter()
-        self._transport.write(self._load.request)
+        self._transport.write(self._request)
 
     def data_received(self, data: bytes) -> None:
         if self._tail == b"" and self._left is None:
@@ -84,8 +86,7 @@ class Client(asyncio.Protocol):
 class Load:
     """All of its connections."""
 
-    def __init__(self, request: bytes, connections: int, seconds: float, requests: int | None) -> None:
-        self.request = request
+    def __init__(self, connections: int, seconds: float, requests: int | None) -> None:
         self.times: list[float] = []
         self.failed = 0
         self._open = connections
@@ -106,12 +107,15 @@ class Load:
             self.ended.set()
 
 
-async def _main(port: int, token: str, mode: str, connections: int, seconds: float, requests: int | None) -> None:
-    load = Load(request(token, mode), connections, seconds, requests)
+async def _main(words: list[str]) -> None:
+    ports, tokens = list(map(int, words[0].split(","))), words[1].split(",")
+    mode, connections, seconds = words[2], int(words[3]), float(words[4])
+    load = Load(connections, seconds, int(words[5]) if len(words) > 5 else None)
     loop = asyncio.get_running_loop()
     began = time.perf_counter()
-    for _ in range(connections):
-        await loop.create_connection(lambda: Client(load), "127.0.0.1", port)
+    for number in range(connections):
+        asked = request(tokens[number % len(tokens)], mode)
+        await loop.create_connection(partial(Client, load, asked), "127.0.0.1", ports[number % len(ports)])
     await load.ended.wait()
     took = time.perf_counter() - began
     times = sorted(load.times)
@@ -121,6 +125,4 @@ async def _main(port: int, token: str, mode: str, connections: int, seconds: flo
 
 
 if __name__ == "__main__":
-    words = sys.argv[1:]
-    most = int(words[5]) if len(words) > 5 else None
-    asyncio.run(_main(int(words[0]), words[1], words[2], int(words[3]), float(words[4]), most))
+    asyncio.run(_main(sys.argv[1:]))

@@ -1,8 +1,9 @@
-"""The gateway as runs have it, on a real journal: each line on standard input ends one attempt and opens the next.
+"""The gateway as runs have it, on a real journal: a number on standard input opens a door for each of as many attempts.
 
     python bench/parts/gateway_ours.py UPSTREAM_PORT FOLDER
 
-Prints the port and the token of each attempt's door in a line of its own, and ends when its standard input does.
+Prints their ports, and their tokens, on one line, divided by commas. The next line on standard input, whatever it is,
+ends these attempts; it ends when its standard input does.
 """
 
 from __future__ import annotations
@@ -94,6 +95,14 @@ def _attempt(journal: Journal, run: RunFolder, number: int) -> tuple[str, Record
     return attempt, record
 
 
+def _listening() -> socket.socket:
+    sock = socket.socket()
+    sock.bind(("127.0.0.1", 0))
+    sock.listen(1024)
+    sock.setblocking(False)
+    return sock
+
+
 async def _main(upstream: int, path: Path) -> None:
     run = RunFolder(path)
     run.create()
@@ -105,19 +114,20 @@ async def _main(upstream: int, path: Path) -> None:
     gateway = Gateway(token, {"BENCH_KEY": "sk-bench-" + os.urandom(12).hex()}, SystemClock())
     model = _model(upstream)
     number = 0
-    while await asyncio.to_thread(sys.stdin.readline):
-        attempt, record = _attempt(journal, run, number)
-        sock = socket.socket()
-        sock.bind(("127.0.0.1", 0))
-        sock.listen(1024)
-        sock.setblocking(False)
-        opened = await gateway.open(model, authority.lease(attempt, 0, "m"), record, attempt, sock)
-        print(opened.door.base_url.rpartition(":")[2], opened.door.token, flush=True)
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        doors = []
+        for _ in range(int(line)):
+            attempt, record = _attempt(journal, run, number)
+            lease = authority.lease(attempt, 0, "m")
+            doors.append((record, await gateway.open(model, lease, record, attempt, _listening())))
+            number += 1
+        ports = ",".join(opened.door.base_url.rpartition(":")[2] for _, opened in doors)
+        print(ports, ",".join(opened.door.token for _, opened in doors), flush=True)
         await asyncio.to_thread(sys.stdin.readline)
-        await opened.close()
-        record.post(Kind.ATTEMPT_ENDED, outcome="completed", exception=None, message=None, timing={})
-        await record.settle()
-        number += 1
+        for record, opened in doors:
+            await opened.close()
+            record.post(Kind.ATTEMPT_ENDED, outcome="completed", exception=None, message=None, timing={})
+            await record.settle()
         print("closed", flush=True)
     await gateway.close()
     await journal.close(None)

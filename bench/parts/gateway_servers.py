@@ -30,9 +30,9 @@ class Server:
         self._process = process
 
     @contextlib.contextmanager
-    def session(self) -> Iterator[tuple[int, str]]:
-        """Port and token for one round."""
-        yield self.port, "none"
+    def session(self, agents: int) -> Iterator[tuple[str, str]]:
+        """Ports and tokens, as `load` takes them, for one round of so many agents."""
+        yield str(self.port), "none"
 
     def cpu(self) -> float:
         """Seconds of it and of what it started."""
@@ -61,20 +61,20 @@ class Server:
 
 
 class Ours(Server):
-    """Ours: each round is an attempt of a run, with a door of its own."""
+    """Ours: each agent is an attempt of a run, with a door of its own."""
 
     @contextlib.contextmanager
-    def session(self) -> Iterator[tuple[int, str]]:
-        """Open a door."""
-        port, token = self._said().split()
+    def session(self, agents: int) -> Iterator[tuple[str, str]]:
+        """Open their doors."""
+        ports, tokens = self._said(str(agents)).split()
         try:
-            yield int(port), token
+            yield ports, tokens
         finally:
-            assert self._said() == "closed"
+            assert self._said("") == "closed"
 
-    def _said(self) -> str:
+    def _said(self, word: str) -> str:
         assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write("\n")
+        self._process.stdin.write(f"{word}\n")
         self._process.stdin.flush()
         return self._process.stdout.readline().strip()
 
@@ -144,9 +144,9 @@ def _wait_until_ready(server: Server, process: subprocess.Popen[str], log: Path)
     raise RuntimeError(f"LiteLLM's proxy does not answer: {log.read_text()[-500:]}")
 
 
-def load(port: int, token: str, mode: str, connections: int, seconds: float, requests: int | None = None) -> Any:
+def load(ports: str, tokens: str, mode: str, connections: int, seconds: float, requests: int | None = None) -> Any:
     """What a client says: see `gateway_load.py`."""
-    words = [str(port), token, mode, str(connections), str(seconds), *([str(requests)] if requests else [])]
+    words = [ports, tokens, mode, str(connections), str(seconds), *([str(requests)] if requests else [])]
     command = [sys.executable, str(PARTS / "gateway_load.py"), *words]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
