@@ -87,7 +87,10 @@ class StreamRedactor:
         """What finds a secret in the data, None where there is none."""
         if self._secrets.values and b"\\u00" in data and _HIDDEN.search(data) is not None:
             return self._secrets.any
-        return self._secrets.literal if any(form in data for form in self._secrets.forms) else None
+        for form in self._secrets.forms:
+            if form in data:
+                return self._secrets.literal
+        return None
 
     def _hold(self, data: bytes, start: int) -> int:
         """From where on the data may be the start of a secret; its length where nothing may be."""

@@ -49,7 +49,15 @@ class Client:
         """Send more; waits for a client that is slow."""
         if self.gone or not data or self.response is None:
             return
-        await self._deliver(self.response.write(data), self._patience(len(data)))
+        patience_sec = self._patience(len(data))
+        if patience_sec is not None:
+            await self._deliver(self.response.write(data), patience_sec)
+        else:
+            # of each piece of a stream: nothing more than it takes
+            try:
+                await self.response.write(data)
+            except ConnectionError:
+                self.gone = True
         if not self.gone:
             self._touch()
 

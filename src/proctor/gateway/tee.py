@@ -48,11 +48,17 @@ class Tee:
         """
         self._recording.chunk(at_ns)
         if self._decoder.plain:
-            return self._hidden.feed(await self._look(chunk))
+            self._look(chunk)
+            if self._recording.full:
+                await self._recording.keep()
+            return self._hidden.feed(chunk)
         self._held.append(chunk)
         try:
             for piece in self._decoder.feed(chunk):
-                self._hidden.feed(await self._look(piece))
+                self._look(piece)
+                self._hidden.feed(piece)
+                if self._recording.full:
+                    await self._recording.keep()
         except Undecodable as error:
             raise Cut(str(error)) from error
         if self._hidden.found:
@@ -74,15 +80,12 @@ class Tee:
         """What is kept of it. Raises OSError."""
         return await self._recording.close(chunks=chunks, flags=flags)
 
-    async def _look(self, data: bytes) -> bytes:
+    def _look(self, data: bytes) -> None:
         self._decoded += len(data)
         if self._decoded > MAX_PASSED:
             raise TooLarge(f"the reply has more than {MAX_PASSED} bytes")
         self._reader.feed(data)
         self._recording.take(data)
-        if self._recording.full:
-            await self._recording.keep()
-        return data
 
     def _release(self) -> bytes:
         data = b"".join(self._held)
