@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from each_kind import Bench, bench
 
+from proctor.core.canonical import encode
 from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -191,6 +192,11 @@ async def test_memory_has_a_limit(bench: Bench) -> None:
     assert (ended.limit_hit, ended.signal, ended.timed_out) == ("memory", signal.SIGKILL, False)
     again, _ = await bench.run(world, "true")
     assert again.exit_code == 0 and again.limit_hit is None
+
+
+async def test_what_is_recorded_of_a_world_is_short(bench: Bench) -> None:
+    world = await bench.start()
+    assert len(encode(dict(world.facts))) < 4_096
 
 
 # --- users and files inside

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from proctor.core.network import Network
+from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Bundle, ImageFacts, Limits, SandboxSpec
-from proctor.sandbox.docker.config import CAPABILITIES, Wanted, limits_in_force, unenforced
+from proctor.sandbox.docker.config import CAPABILITIES, Wanted, limits_in_force
+from proctor.sandbox.rules import refuse_unenforced
 
 IMAGE = "sha256:" + "a" * 64
 
@@ -97,13 +99,13 @@ def test_limits_are_what_the_engine_says_it_holds() -> None:
     assert [found[name].enforced for name in ("cpus", "memory", "storage", "pids")] == [1.5, 1 << 30, None, 7]
     assert found["storage"].why_not == "no quotas here"
     entries = limits_in_force(asked, {"NanoCpus": 0, "Memory": 2 << 30, "PidsLimit": None}, None)
-    assert [unenforced(entries, frozenset({name})) is None for name in ("cpus", "memory", "storage", "pids")] == [
-        False
-    ] * 4
-    assert unenforced(entries, frozenset()) is None
+    for name in ("cpus", "memory", "storage", "pids"):
+        with pytest.raises(Refusal):
+            refuse_unenforced(entries, frozenset({name}))
+    refuse_unenforced(entries, frozenset())
     nothing = limits_in_force(Limits(), {"PidsLimit": 4096}, None)
     assert {entry.why_not for entry in nothing if entry.enforced is None} == {"not asked for"}
-    assert unenforced(nothing, frozenset({"memory", "pids"})) is None
+    refuse_unenforced(nothing, frozenset({"memory", "pids"}))
 
 
 def test_the_hosts_name_servers_are_named_to_public_worlds_only() -> None:

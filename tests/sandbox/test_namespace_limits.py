@@ -10,6 +10,7 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import LimitInForce, Limits, Tier
 from proctor.sandbox.namespace import cgroups, limits, probe
+from proctor.sandbox.rules import DEFAULT_PIDS, refuse_unenforced
 
 ALL = Limits(cpus=2.0, memory_bytes=1 << 30, storage_bytes=1 << 31, pids=100)
 NOTHING = dict.fromkeys(cgroups.CONTROLLERS, "control groups need root")
@@ -95,9 +96,9 @@ def test_an_ordinary_user_has_watchers_and_rlimits() -> None:
         "storage": 1 << 31,
         "pids": 100,
     }
-    limits.refuse_unenforced(tuple(entries.values()), frozenset({"memory", "storage", "pids"}))
+    refuse_unenforced(tuple(entries.values()), frozenset({"memory", "storage", "pids"}))
     with pytest.raises(Refusal) as refused:
-        limits.refuse_unenforced(tuple(entries.values()), frozenset({"cpus"}))
+        refuse_unenforced(tuple(entries.values()), frozenset({"cpus"}))
     assert refused.value.reason is Reason.LIMIT_UNENFORCEABLE
 
 
@@ -123,17 +124,17 @@ def test_what_the_kernel_says_counts_and_not_what_was_written() -> None:
     chosen = limits.plan(ALL, Tier.PRIVILEGED, frozenset(cgroups.CONTROLLERS))
     entries = limits.read_back(ALL, chosen, {"memory": 1 << 40, "cpus": 2.0, "pids": 100}, {})
     with pytest.raises(Refusal):
-        limits.refuse_unenforced(entries, frozenset({"memory"}))
-    limits.refuse_unenforced(entries, frozenset({"cpus", "pids", "storage"}))
+        refuse_unenforced(entries, frozenset({"memory"}))
+    refuse_unenforced(entries, frozenset({"cpus", "pids", "storage"}))
 
 
 def test_processes_are_always_limited_and_a_limit_nobody_asked_for_refuses_nothing() -> None:
     chosen = limits.plan(Limits(), Tier.ORDINARY, frozenset())
     entries = limits.read_back(Limits(), chosen, {}, NOTHING)
     by_name = {entry.name: entry for entry in entries}
-    assert (by_name["pids"].wanted, by_name["pids"].enforced) == (None, limits.DEFAULT_PIDS)
+    assert (by_name["pids"].wanted, by_name["pids"].enforced) == (None, DEFAULT_PIDS)
     assert by_name["memory"].why_not == "not asked for"
-    limits.refuse_unenforced(entries, frozenset({"cpus", "memory", "storage", "pids"}))
+    refuse_unenforced(entries, frozenset({"cpus", "memory", "storage", "pids"}))
 
 
 def unified(top: Path, *folders: tuple[str, str, str]) -> dict[str, tuple[cgroups.Place, Path]]:

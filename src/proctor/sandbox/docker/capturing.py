@@ -16,10 +16,10 @@ from proctor.sandbox.base import Snapshot
 from proctor.sandbox.changes import Survey, told
 from proctor.sandbox.docker import changes, volumes
 from proctor.sandbox.docker.engine import Engine, EngineError, lost
+from proctor.sandbox.docker.probe import KIND
 from proctor.sandbox.docker.pruning import release
 from proctor.sandbox.namespace.launcher import tree
 
-KIND = "docker"
 _COMMIT_SEC = 600.0
 # what a commit leaves out, and a fork begins without
 _LEFT_OUT = ("/dev/shm", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf")

@@ -17,9 +17,8 @@ from proctor.sandbox.docker.engine import Engine
 from proctor.sandbox.docker.hijack import STDERR, Frame, Hijacked
 from proctor.sandbox.docker.sinks import Sinks
 from proctor.sandbox.docker.wrapping import Report, wrapped
+from proctor.sandbox.rules import LONGEST_SEC
 
-# Clocks and polls overflow far beyond it; nobody waits longer.
-LONGEST_SEC = 366 * 86_400.0
 # of Linux, with its end; the engine tells what is longer as an exit code of the command
 _MOST_WORD = 131_072
 _ROOT = ("root", "0")
@@ -48,17 +47,8 @@ class How:
 KILLED = How(1, 128 + signal.SIGKILL, timed_out=False)
 
 
-def checked(command: Exec) -> str | None:
-    """Why a command can never start; None where it may. Raises Refusal (SANDBOX_START_FAILED) for one that is none."""
-    if not command.argv:
-        raise Refusal(Reason.SANDBOX_START_FAILED, "a command has no words")
-    if not command.deadline_sec >= 0:
-        raise Refusal(
-            Reason.SANDBOX_START_FAILED,
-            "a command's deadline is no time",
-            observed=str(command.deadline_sec),
-            required="seconds, 0 or more",
-        )
+def never_starts(command: Exec) -> str | None:
+    """Why a command can never start; None where it may."""
     words = (*command.argv, command.cwd, command.user or "", *command.env, *command.env.values())
     if any("\0" in str(word) for word in words):
         return "embedded null byte"

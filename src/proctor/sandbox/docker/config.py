@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from proctor.core.network import Network
 from proctor.sandbox.base import Bundle, ImageFacts, LimitInForce, Limits, SandboxSpec
 from proctor.sandbox.docker.keeper import SCRIPT
+from proctor.sandbox.rules import DEFAULT_PIDS
 from proctor.sandbox.seccomp_profile import profile
 
 HOSTNAME = "sandbox"
-# A world without a limit on processes lets one fork bomb take the machine and every sibling with it.
-DEFAULT_PIDS = 4096
 # What root inside keeps: the powers over users and files of the sandbox that package managers and `su` need, and none
 # over mounts, other processes, networks or the kernel.
 CAPABILITIES = (
@@ -150,15 +149,6 @@ def limits_in_force(
             why = "not asked for" if asked is None else why_not or "the engine does not hold it here"
             entries.append(LimitInForce(name, asked, None, None, why))
     return tuple(entries)
-
-
-def unenforced(entries: Sequence[LimitInForce], required: frozenset[str]) -> LimitInForce | None:
-    """The first required limit that is asked for and not in force as asked."""
-    for entry in entries:
-        asked = entry.name in required and entry.wanted is not None
-        if asked and (entry.enforced is None or entry.wanted is None or entry.enforced > entry.wanted):
-            return entry
-    return None
 
 
 def _bind(bundle: Bundle) -> dict[str, Any]:

@@ -11,16 +11,17 @@ from pathlib import Path
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.sandbox.rules import GATEWAY_PORT
 
 ADDRESS = "127.0.0.1"
-PORT = 47600
 _BACKLOG = 1024
 _CLONE_NEWNET = 0x40000000
 
 
 def listening_socket(container: str, pid: int) -> socket.socket:
-    """Bind `ADDRESS` inside, at `PORT` or where that is taken at a free one. `pid` is the container's PID 1 out here.
+    """Bind `ADDRESS` inside, at `GATEWAY_PORT` or where that is taken at a free one.
 
+    `pid` is the container's PID 1 out here.
     Blocks for less than a millisecond.
 
     Raises:
@@ -41,7 +42,7 @@ def _listen(container: str, pid: int) -> socket.socket:
         try:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                made.bind((ADDRESS, PORT))
+                made.bind((ADDRESS, GATEWAY_PORT))
             except OSError:
                 made.bind((ADDRESS, 0))
             made.listen(_BACKLOG)

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from proctor.core.tokens import Admitted
+from proctor.sandbox import processes
 
 RUN = "proctor.run"
 SCRATCH = "proctor.scratch"
@@ -42,17 +43,17 @@ class Owner:
         """Whether it runs; another host's always may. One that is dead and not yet waited for runs no more."""
         if self.host != socket.gethostname():
             return True
-        return self.boot == _boot() is not None and self.started is not None and _runs(self.pid, self.started)
+        return self.boot == processes.boot() is not None and self.started is not None and _runs(self.pid, self.started)
 
     @property
     def can_be_seen(self) -> bool:
         """Whether it would be seen from here if it ran: a container may have its host's name, and never its numbers."""
-        return self.boot != _boot() or self.numbers == _numbers() is not None
+        return self.boot != processes.boot() or self.numbers == _numbers() is not None
 
 
 def labels(scratch: Path, admitted: Admitted) -> dict[str, str]:
     """What everything that this process makes for a world in `scratch` carries."""
-    owner = Owner(socket.gethostname(), _boot(), os.getpid(), _started(os.getpid()), _numbers())
+    owner = Owner(socket.gethostname(), processes.boot(), os.getpid(), processes.started(os.getpid()), _numbers())
     return {
         RUN: admitted.label,
         SCRATCH: str(scratch.resolve()),
@@ -84,13 +85,6 @@ def _owner(text: str | None) -> Owner | None:
     return Owner(**value)
 
 
-def _boot() -> str | None:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return None
-
-
 def _numbers() -> str | None:
     try:
         return str(Path("/proc/self/ns/pid").readlink())
@@ -100,7 +94,7 @@ def _numbers() -> str | None:
 
 def _runs(pid: int, started: int) -> bool:
     """Whether the process that started then runs; one that is another user's, and hidden from this one, may."""
-    if _started(pid) == started:
+    if processes.started(pid) == started:
         return True
     try:
         os.kill(pid, 0)
@@ -109,12 +103,3 @@ def _runs(pid: int, started: int) -> bool:
     except (OSError, OverflowError):
         return False
     return False
-
-
-def _started(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot; None when it does not run, or only waits to be waited for."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in (b"Z", b"X") else int(fields[19])

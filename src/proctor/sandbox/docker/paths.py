@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from proctor.core.reasons import Reason
-from proctor.core.refusal import Refusal
 from proctor.sandbox.docker.engine import Engine, EngineError
 from proctor.sandbox.docker.tarstream import Kind
 
-LONGEST_PATH = 4096
-_LONGEST_NAME = 255
 _STAT = "X-Docker-Container-Path-Stat"
 # what the engine's files show below is not what stands there inside
 KERNEL = ("/proc", "/sys", "/dev")
@@ -33,16 +28,6 @@ class Seen:
     mode: int
     mtime: str
     to: str
-
-
-def plain(path: str) -> str:
-    """An absolute path without detours. Raises Refusal (PATH_UNSAFE)."""
-    parts = PurePosixPath(path).parts
-    if not path.startswith("/") or ".." in parts or "\0" in path or not _is_nameable(path):
-        raise Refusal(
-            Reason.PATH_UNSAFE, "a path inside must be absolute, without .., and no longer than paths are", path=path
-        )
-    return "/" + "/".join(parts[1:])
 
 
 def within(path: str, folder: str) -> bool:
@@ -81,11 +66,3 @@ def _seen(headers: Mapping[str, str]) -> Seen:
     else:
         kind = Kind.SPECIAL if mode & _GO_SPECIAL else Kind.FILE
     return Seen(kind, said["size"], stat.S_IMODE(mode & 0o777), said["mtime"], said["linkTarget"])
-
-
-def _is_nameable(path: str) -> bool:
-    try:
-        encoded = os.fsencode(path)
-    except UnicodeEncodeError:
-        return False
-    return len(encoded) < LONGEST_PATH and all(len(name) <= _LONGEST_NAME for name in encoded.split(b"/"))

@@ -14,9 +14,10 @@ from proctor.core.refusal import Refusal
 from proctor.core.waiting import in_thread
 from proctor.sandbox.base import PutItem
 from proctor.sandbox.docker.engine import Engine, EngineError
-from proctor.sandbox.docker.paths import KERNEL, look, parents, plain, within
+from proctor.sandbox.docker.paths import KERNEL, look, parents, within
 from proctor.sandbox.docker.tables import Tables
 from proctor.sandbox.docker.tarstream import BLOCK, END, PIECE, Kind, TarReader, header, padding
+from proctor.sandbox.rules import plain
 
 _COPY_SEC = 600.0
 _AT_ONCE = 16

@@ -17,7 +17,7 @@ from proctor.core.waiting import finish
 from proctor.sandbox.base import SandboxSpec, Tier
 from proctor.sandbox.docker import images, storage, volumes
 from proctor.sandbox.docker.built import Built
-from proctor.sandbox.docker.config import CAPABILITIES, Wanted, limits_in_force, unenforced
+from proctor.sandbox.docker.config import CAPABILITIES, Wanted, limits_in_force
 from proctor.sandbox.docker.engine import Engine, EngineError, unavailable
 from proctor.sandbox.docker.holding import Hold
 from proctor.sandbox.docker.keeper import Keeper, attached
@@ -25,7 +25,7 @@ from proctor.sandbox.docker.probe import KIND, Found
 from proctor.sandbox.docker.storage import StorageWatch
 from proctor.sandbox.docker.tables import disarm
 from proctor.sandbox.docker.world import DockerSandbox, Leave
-from proctor.sandbox.namespace.bundles import checked
+from proctor.sandbox.rules import checked, refuse_unenforced
 
 _START_SEC = 120.0
 _UNNAMEABLE = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -128,15 +128,7 @@ class _Starting:
             watch = StorageWatch.of(seen, limits.storage_bytes)
         how = None if watch is None else storage.HOW
         in_force = limits_in_force(limits, seen["HostConfig"], self._found.storage_why_not, how)
-        loose = unenforced(in_force, asked.spec.required_limits)
-        if loose is not None:
-            raise Refusal(
-                Reason.LIMIT_UNENFORCEABLE,
-                f"the limit on {loose.name} cannot be enforced: {loose.why_not or 'the engine holds another value'}",
-                path=loose.name,
-                observed=loose.enforced,
-                required=loose.wanted,
-            )
+        refuse_unenforced(in_force, asked.spec.required_limits)
         if asked.home is not None:
             await volumes.restore(self._engine, container, asked.saved, asked.home)
         built = Built(
@@ -185,8 +177,8 @@ def _facts(wanted: Wanted, seen: Mapping[str, Any], found: Found) -> dict[str, A
         "network": spec.network.value,
         "network_is": "the engine's bridge" if spec.network is Network.PUBLIC else "loopback only",
         "capabilities": list(CAPABILITIES),
-        "security": sorted(seen["HostConfig"]["SecurityOpt"] or ()),
-        "seccomp": "the engine's default",
+        "no_new_privileges": True,
+        "seccomp": "proctor's own filter",
         "volumes": list(wanted.all_volumes),
         "not_isolated": not_isolated,
     }

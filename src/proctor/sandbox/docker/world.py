@@ -21,9 +21,9 @@ from proctor.sandbox.docker.capturing import Capturing
 from proctor.sandbox.docker.engine import Engine, EngineError, lost
 from proctor.sandbox.docker.holding import Hold
 from proctor.sandbox.docker.limit_hits import limit_hit
-from proctor.sandbox.docker.paths import plain
 from proctor.sandbox.docker.sinks import Sinks
 from proctor.sandbox.docker.tables import disarm
+from proctor.sandbox.rules import LONGEST_SEC, check_command, plain
 
 _REMOVE_SEC = 20.0
 # what a container takes at most to end by itself, once its keeper has nothing to listen to
@@ -72,7 +72,8 @@ class DockerSandbox:
         """
         # not part of the container, for a capture would keep it
         command = replace(command, env={**self._built.spec.env, **command.env})
-        why = commands.checked(command)
+        check_command(command)
+        why = commands.never_starts(command)
         if self._hold.frozen:
             raise Refusal(Reason.SANDBOX_START_FAILED, "the sandbox is frozen", remedy="Thaw it first.")
         async with self._turn:
@@ -95,7 +96,7 @@ class DockerSandbox:
             await self._disarm()
             if not self._staying:
                 # what was left may have used up the processes, and a keeper that cannot have one more ends
-                await self._hold.watch(min(command.deadline_sec, commands.LONGEST_SEC))
+                await self._hold.watch(min(command.deadline_sec, LONGEST_SEC))
             # to its end, even if cancelled: what the engine starts unheard nobody would end
             beginning = asyncio.ensure_future(
                 commands.begin(self._engine, self._built.container, command, sinks, self._built.home)

@@ -9,48 +9,16 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from proctor.core.reasons import Reason
-from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Bundle
 from proctor.sandbox.namespace.launcher import tree
 from proctor.sandbox.namespace.layers import is_opaque
+from proctor.sandbox.rules import names_of
 
 # Below a world's own folder: one folder for each bundle, and one that stays empty.
 FOLDER = "b"
 EMPTY = "e"
-_KERNELS = ("dev", "proc", "sys")
-
-
-def checked(bundles: Sequence[Bundle]) -> tuple[Bundle, ...]:
-    """The bundles with the real paths of their sources.
-
-    Raises:
-        Refusal: BUNDLE_MISSING for a source that is no folder; PATH_UNSAFE for a target that is not deep in the world,
-            or in another one's.
-    """
-    found: list[Bundle] = []
-    for bundle in bundles:
-        source = bundle.source.resolve()
-        if not source.is_dir():
-            raise Refusal(Reason.BUNDLE_MISSING, "a bundle is no folder", path=str(bundle.source))
-        parts = _parts(bundle.target)
-        others = [_parts(other.target) for other in found]
-        nested = any(parts[: len(other)] == other or other[: len(parts)] == parts for other in others)
-        plain = (
-            bundle.target == "/" + "/".join(parts) and not {"", ".", ".."} & set(parts) and "\0" not in bundle.target
-        )
-        if nested or not plain or len(parts) < 2 or parts[0] in _KERNELS:
-            raise Refusal(
-                Reason.PATH_UNSAFE,
-                "a bundle cannot be mounted there",
-                path=bundle.target,
-                required="an absolute path of two names or more, none of the kernel's, and no other bundle's",
-            )
-        found.append(replace(bundle, source=source))
-    return tuple(found)
 
 
 def make_folders(home: Path, bundles: Sequence[Bundle]) -> None:
@@ -68,7 +36,7 @@ def make_point(target: str, uppers: Path, tops: Sequence[str], lowers: Sequence[
     Raises:
         OSError: the host's disk refuses.
     """
-    parts = _parts(target)
+    parts = names_of(target)
     top = parts[0] if parts[0] in tops else "root"
     inner = parts if top == "root" else parts[1:]
     at = uppers / top
@@ -83,10 +51,6 @@ def make_point(target: str, uppers: Path, tops: Sequence[str], lowers: Sequence[
             at.chmod(stat.S_IMODE(below.st_mode) if below else 0o755)
             if below and os.geteuid() == 0:
                 os.chown(at, below.st_uid, below.st_gid)
-
-
-def _parts(target: str) -> list[str]:
-    return target.strip("/").split("/")
 
 
 def _shown(layers: Sequence[Path], names: Sequence[str]) -> Iterator[os.stat_result | None]:

@@ -28,7 +28,6 @@ from proctor.sandbox.base import (
 )
 from proctor.sandbox.namespace import cgroups, layers, limits, marker, skeleton
 from proctor.sandbox.namespace.building import Plan, prepare
-from proctor.sandbox.namespace.bundles import checked
 from proctor.sandbox.namespace.channel import Channel, shell_command
 from proctor.sandbox.namespace.command import covered, words
 from proctor.sandbox.namespace.ground import Ground
@@ -37,6 +36,7 @@ from proctor.sandbox.namespace.layers import Files
 from proctor.sandbox.namespace.own import prune_own
 from proctor.sandbox.namespace.probe import Found
 from proctor.sandbox.namespace.sandbox import Built, NamespaceSandbox, remove_group
+from proctor.sandbox.rules import checked, refuse_unenforced
 
 _START_SEC = 60.0
 _PROBE_SEC = 20.0
@@ -175,7 +175,7 @@ class NamespaceKind:
                 found.missing,
                 files_in_memory=ground.files is Files.MEMORY,
             )
-            limits.refuse_unenforced(in_force, spec.required_limits)
+            refuse_unenforced(in_force, spec.required_limits)
             shared = spec.network is Network.PUBLIC
             request = {
                 "op": "start",

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from proctor.core.reasons import Reason
-from proctor.core.refusal import Refusal
 from proctor.sandbox.base import LimitInForce, Limits, Tier
-
-# A world without a limit on processes lets one fork bomb take the machine and every sibling with it.
-DEFAULT_PIDS = 4096
+from proctor.sandbox.rules import DEFAULT_PIDS
 
 
 @dataclass(frozen=True)
@@ -84,21 +80,3 @@ def read_back(
             why = "not asked for" if asked is None else missing.get(controller, "no means for it")
             entries.append(LimitInForce(name, asked, None, None, why))
     return tuple(entries)
-
-
-def refuse_unenforced(entries: tuple[LimitInForce, ...], required: frozenset[str]) -> None:
-    """Raises Refusal (LIMIT_UNENFORCEABLE) for a required limit that is asked for and not in force as asked."""
-    for entry in entries:
-        if entry.name in required and entry.wanted is not None and not _holds(entry):
-            raise Refusal(
-                Reason.LIMIT_UNENFORCEABLE,
-                f"the limit on {entry.name} cannot be enforced: {entry.why_not or 'the kernel holds another value'}",
-                path=entry.name,
-                observed=entry.enforced,
-                required=entry.wanted,
-            )
-
-
-def _holds(entry: LimitInForce) -> bool:
-    """Kernels round memory down to pages and CPU time to quanta; a limit that is not above the wanted one holds."""
-    return entry.enforced is not None and entry.wanted is not None and entry.enforced <= entry.wanted

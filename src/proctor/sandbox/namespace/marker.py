@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from proctor.sandbox import processes
 from proctor.sandbox.base import MARKER
 from proctor.sandbox.namespace import cgroups
 from proctor.sandbox.namespace.launcher import tree
@@ -27,9 +28,9 @@ def write(folder: Path, label: str, groups: Sequence[Path]) -> None:
     said = {
         "label": label,
         "host": socket.gethostname(),
-        "boot": _boot(),
+        "boot": processes.boot(),
         "pid": os.getpid(),
-        "started": _started(os.getpid()),
+        "started": processes.started(os.getpid()),
         "groups": [str(group) for group in groups],
     }
     _put(folder, said)
@@ -39,7 +40,7 @@ def note_init(folder: Path, pid: int) -> None:
     """Say in the marker of a world which process is its PID 1. Raises OSError."""
     path = folder / _NAME
     said = json.loads(path.read_text(encoding="utf-8"))
-    _put(folder, {**said, "init": pid, "init_started": _started(pid)})
+    _put(folder, {**said, "init": pid, "init_started": processes.started(pid)})
 
 
 def _put(folder: Path, said: dict[str, Any]) -> None:
@@ -52,7 +53,7 @@ def _put(folder: Path, said: dict[str, Any]) -> None:
 def live_init(scratch: Path) -> int | None:
     """PID 1 of a world that runs now below `scratch`, as the host counts, or None."""
     for _, said in _markers(scratch, _DEPTH):
-        if said["boot"] == _boot() and _runs(said.get("init"), said.get("init_started"), 0):
+        if said["boot"] == processes.boot() and _runs(said.get("init"), said.get("init_started"), 0):
             return int(said["init"])
     return None
 
@@ -77,7 +78,7 @@ def prune(scratch_root: Path, patience_sec: float = 0.0) -> list[str]:
 
 
 def _remove(home: Path, said: dict[str, Any]) -> list[str]:
-    if said["boot"] == _boot() and not _end_init(said.get("init"), said.get("init_started")):
+    if said["boot"] == processes.boot() and not _end_init(said.get("init"), said.get("init_started")):
         return []
     groups = [path for path in map(Path, said.get("groups", [])) if path.is_dir()]
     removed = [str(group) for group in groups if _end_group(group)]
@@ -116,7 +117,7 @@ def _may_live(said: dict[str, Any], deadline: float) -> bool:
     if said["host"] != socket.gethostname():
         return True
     patience = 0.0 if said["pid"] == os.getpid() else max(0.0, deadline - time.monotonic())
-    return said["boot"] == _boot() and _runs(said["pid"], said["started"], patience)
+    return said["boot"] == processes.boot() and _runs(said["pid"], said["started"], patience)
 
 
 def _runs(pid: Any, started: Any, patience_sec: float) -> bool:
@@ -141,7 +142,7 @@ def _opened(pid: Any, started: Any) -> int | None:
         opened = os.pidfd_open(pid)
     except OSError:
         return None
-    if _started(pid) != started or started is None:
+    if processes.started(pid) != started or started is None:
         os.close(opened)
         return None
     return opened
@@ -167,19 +168,6 @@ def _end_init(pid: Any, started: Any) -> bool:
         return False
     finally:
         os.close(opened)
-
-
-def _boot() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-
-
-def _started(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot; None when it does not run."""
-    try:
-        data = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return None
-    return int(data.rpartition(b")")[2].split()[19])
 
 
 def _members(group: Path) -> list[int]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import os
 import signal
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, TypeVar
 
 from proctor.core.network import Network
@@ -25,6 +24,7 @@ from proctor.sandbox.namespace.job import job
 from proctor.sandbox.namespace.launcher import tree, wire
 from proctor.sandbox.namespace.launcher.listening import ADDRESS
 from proctor.sandbox.namespace.limits import LimitPlan
+from proctor.sandbox.rules import GATEWAY_PORT, LONGEST_SEC, check_command, plain
 
 T = TypeVar("T")
 
@@ -34,11 +34,7 @@ _COPY_SEC = 600.0
 _FREEZE_SEC = 10.0
 _GROUP_SEC = 10.0
 _LISTEN_SEC = 10.0
-# The same in every world, so that what an agent writes down of it is the same in every trial.
-_GATEWAY_PORT = 47_600
 _BACKLOG = 1024
-# Clocks and polls overflow far beyond it; nobody waits longer.
-_LONGEST_SEC = 366 * 86_400.0
 
 
 @dataclass(frozen=True)
@@ -92,16 +88,8 @@ class NamespaceSandbox:
                 SANDBOX_START_FAILED while the world is frozen, or for a command without words or with a deadline
                 that is no time.
         """
-        if not command.argv:
-            raise Refusal(Reason.SANDBOX_START_FAILED, "a command has no words")
-        if not command.deadline_sec >= 0:
-            raise Refusal(
-                Reason.SANDBOX_START_FAILED,
-                "a command's deadline is no time",
-                observed=str(command.deadline_sec),
-                required="seconds, 0 or more",
-            )
-        deadline = min(command.deadline_sec, _LONGEST_SEC)
+        check_command(command)
+        deadline = min(command.deadline_sec, LONGEST_SEC)
         if self._frozen:
             raise Refusal(Reason.SANDBOX_START_FAILED, "the sandbox is frozen", remedy="Thaw it first.")
         group = self._built.group
@@ -145,7 +133,7 @@ class NamespaceSandbox:
             contents += item.content or b""
             listed.append(
                 {
-                    "target": _plain(item.target),
+                    "target": plain(item.target),
                     "source": str(item.source.absolute()) if item.source is not None else None,
                     "content": (start, len(contents)) if item.content is not None else None,
                     "mode": item.mode,
@@ -164,7 +152,7 @@ class NamespaceSandbox:
         into.mkdir(parents=True, exist_ok=True)
         request = {
             "op": "get",
-            "paths": [_plain(path) for path in paths],
+            "paths": [plain(path) for path in paths],
             "into": str(into.absolute()),
             "cap_bytes": cap_bytes,
             "cap_files": cap_files,
@@ -184,7 +172,7 @@ class NamespaceSandbox:
         network = self._built.spec.network
         self._check_open()
         if network is Network.GATEWAY_ONLY:
-            answer, sock = await self._keeper.call_for_socket({"op": "listen", "port": _GATEWAY_PORT}, _LISTEN_SEC)
+            answer, sock = await self._keeper.call_for_socket({"op": "listen", "port": GATEWAY_PORT}, _LISTEN_SEC)
             if sock is None:
                 raise self._refusal(answer)
         elif network is Network.PUBLIC:
@@ -339,23 +327,6 @@ async def remove_group(group: cgroups.Group) -> None:
     """Remove a world's groups once the last of its processes is gone. Raises Refusal (SANDBOX_LOST)."""
     folders = group.folders
     await _until(lambda: cgroups.remove(folders), _GROUP_SEC, "a control group could not be removed")
-
-
-def _plain(path: str) -> str:
-    """An absolute path without detours. Raises Refusal (PATH_UNSAFE)."""
-    parts = PurePosixPath(path).parts
-    if not path.startswith("/") or ".." in parts or "\0" in path or not _is_nameable(path):
-        raise Refusal(
-            Reason.PATH_UNSAFE, "a path inside must be absolute, without .., and no longer than paths are", path=path
-        )
-    return "/" + "/".join(parts[1:])
-
-
-def _is_nameable(path: str) -> bool:
-    try:
-        return len(os.fsencode(path)) <= answers.LONGEST_PATH
-    except UnicodeEncodeError:
-        return False
 
 
 async def _until(done: Any, deadline_sec: float, what: str) -> None:
