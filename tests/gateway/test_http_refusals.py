@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import zstandard
+
 from doorway import CHAT, asking, doorway
 from loopback import chat, model, provider
-
 from proctor.core.money import ZERO
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -63,6 +63,17 @@ async def test_each_is_refused_and_recorded(name: str, tmp_path: Path) -> None:
     assert json.loads(said)["error"]["code"] == reason.id
     assert (refused["reason"], refused["held"], refused["route"]) == (reason.id, str(ZERO), "POST /chat/completions")
     assert way.content(refused["request"]) == body
+
+
+async def test_tokens_of_a_kind_without_a_price(tmp_path: Path) -> None:
+    cached = {"type": "text", "text": "hello", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    asked = {"model": "claude-x", "max_tokens": 9, "messages": [{"role": "user", "content": [cached]}]}
+    design = {"api": "anthropic", "provider": "anthropic", "model": "claude-x"}
+    async with provider(chat()) as it, doorway(tmp_path, model(it.url, **design)) as way:
+        status, _, said = await way.post(json.dumps(asked).encode(), "/v1/messages")
+        (refused,) = await way.bodies(Kind.EXCHANGE_REFUSED)
+    assert (status, it.seen) == (403, [])
+    assert b"feature_unpriced" in said and (refused["reason"], refused["held"]) == ("feature_unpriced", str(ZERO))
 
 
 async def test_input_that_is_elsewhere_is_bounded_by_the_window(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from proctor.core.mutations import Mutation
 from proctor.core.reasons import Reason
 from proctor.core.redact import Redactor
 from proctor.core.refusal import Refusal
-from proctor.gateway.exchange import TOOLS_TOKENS, Request, no_price, route_text, worst_case
+from proctor.gateway.exchange import TOOLS_TOKENS, Request, route_text, worst_case
 from proctor.gateway.wire.asked import Asked, read_asked
 from proctor.gateway.wire.chat import bound_key
 from proctor.gateway.wire.decoding import decoded
@@ -85,9 +85,14 @@ def _check(model: ModelDesign, asked: Asked) -> None:
             observed=list(asked.unpriced),
         )
     priced = {row.bucket for row in model.price.rows}
-    for bucket in sorted(asked.buckets):
-        if bucket.value not in priced:
-            raise no_price(model, bucket)
+    unnamed = sorted(bucket.value for bucket in asked.buckets if bucket.value not in priced)
+    if unnamed:
+        raise Refusal(
+            Reason.FEATURE_UNPRICED,
+            f"the request makes {', '.join(unnamed)} tokens, for which the model `{model.name}` has no price",
+            path=f"models.{model.name}.price",
+            observed=unnamed,
+        )
 
 
 def _outputs(model: ModelDesign, asked: Asked) -> int:

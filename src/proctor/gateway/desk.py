@@ -11,7 +11,7 @@ from proctor.core.refusal import Refusal
 from proctor.gateway.bounds import Bounded, bound
 from proctor.gateway.exchange import route_text
 from proctor.gateway.failures import Failure
-from proctor.gateway.inbound import Bodies, read_body, sent_headers, target_of
+from proctor.gateway.inbound import Bodies, encoding_of, read_body, sent_headers, target_of
 from proctor.gateway.passage import Passage, Way
 from proctor.gateway.upstream import Outgoing
 from proctor.gateway.wire.refusing import refused
@@ -65,7 +65,7 @@ class Desk:
             if body is None:
                 body = await read_body(request, take)
             self._way.touch()
-            return bound(model, redactor, route, body, request.headers.get("content-encoding"))
+            return bound(model, redactor, route, body, encoding_of(request.headers.items()))
         except Refusal as refusal:
             kept = None if body is None else redactor.bytes(body)
             await self._way.flights.refuse(refusal, route=route_text(redactor, model, route.path), body=kept)

@@ -15,7 +15,6 @@ from proctor.core.prices import NoPrice
 from proctor.core.reasons import Reason
 from proctor.core.redact import Redactor
 from proctor.core.refusal import Refusal
-from proctor.core.usage import Bucket
 from proctor.evidence.exchanges import unanswered
 from proctor.evidence.packs import Content
 from proctor.gateway.failures import Failure, Owed
@@ -111,16 +110,11 @@ def worst_case(model: ModelDesign, inputs: int, outputs: int) -> Usd:
     try:
         return model.price.worst_case(inputs, outputs)
     except NoPrice as error:
-        raise no_price(model, error.bucket) from error
-
-
-def no_price(model: ModelDesign, bucket: Bucket) -> Refusal:
-    """The refusal of tokens that have no price."""
-    return Refusal(
-        Reason.PRICE_UNKNOWN,
-        f"the model `{model.name}` has no price for {bucket.value} tokens",
-        path=f"models.{model.name}",
-    )
+        raise Refusal(
+            Reason.PRICE_UNKNOWN,
+            f"the model `{model.name}` has no price for {error.bucket.value} tokens",
+            path=f"models.{model.name}",
+        ) from error
 
 
 def route_text(redactor: Redactor, model: ModelDesign, path: str) -> str:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from proctor.core.clock import Clock
 from proctor.core.tokens import Admitted
+from proctor.gateway.inbound import encoding_of
 from proctor.gateway.upstream import Cut, HttpReply, Late, NotSent, Outgoing, TooLarge
 from proctor.gateway.wire.base import Call, endpoint
 from proctor.gateway.wire.decoding import Decoder, Undecodable
@@ -30,8 +31,8 @@ CONNECT_SEC = 30.0
 # Servers drop idle connections; a request that meets one that is just being dropped has to be paid for.
 KEEP_ALIVE_SEC = 15.0
 _LONG = 2**20
-# A status has three digits, the first of them no zero; the client's own reader takes others.
-MIN_STATUS = 100
+# What ends a reply has three digits, and the first is neither zero nor one; the client's own reader takes others.
+MIN_STATUS = 200
 
 _OWN_HEADERS = {"accept-encoding": "gzip", "user-agent": "proctor"}
 # what the client would add where an agent's request has none
@@ -61,7 +62,7 @@ class HttpUpstream:
         out = Outgoing(call.path, headers, call.body, stream=False)
         async with self.open(out, deadline_sec=deadline_sec) as coming:
             named = {name.lower(): value for name, value in coming.headers}
-            body = await _whole(coming, named.get("content-encoding", "identity"))
+            body = await _whole(coming, encoding_of(coming.headers) or "identity")
             return HttpReply(coming.status, named, body, coming.timing)
 
     @asynccontextmanager
@@ -73,7 +74,10 @@ class HttpUpstream:
         failing = _Failing(self._host, deadline_sec, timing)
         _TIMING.set(timing)
         path, _, query = out.target.partition("?")
-        url = endpoint(self._base_url, path) + (f"?{query}" if query else "")
+        url = endpoint(self._base_url, path)
+        if query:
+            # a base URL may have a query of its own, such as a version
+            url += ("&" if "?" in url else "?") + query
         response: ClientResponse | None = None
         try:
             try:
@@ -95,7 +99,7 @@ class HttpUpstream:
                 failing.say(error)
             timing["first_byte"] = self._clock.mono_ns()
             if response.status < MIN_STATUS:
-                raise Cut("the reply has a status that HTTP does not know", timing=timing)
+                raise Cut("the reply has a status that ends none", timing=timing)
             failing.status = response.status
             yield HttpIncoming(response, timing, failing, self._clock)
         finally:

@@ -6,7 +6,7 @@ import hmac
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote_plus
 
 from proctor.core.reasons import Reason
 from proctor.core.redact import Redactor
@@ -56,7 +56,7 @@ def is_from(request: BaseRequest, token: str) -> bool:
 
 def target_of(request: BaseRequest, path: str) -> str:
     """Path and query as they go on: as they came, but for a key."""
-    query = "&".join(part for part in _raw_query(request).split("&") if part.partition("=")[0] != _QUERY_KEY)
+    query = "&".join(part for part in _raw_query(request).split("&") if unquote_plus(part.partition("=")[0]) != _QUERY_KEY)
     return f"{path}?{query}" if query else path
 
 
@@ -75,16 +75,26 @@ def sent_headers(request: BaseRequest, *, encoded: bool) -> list[tuple[str, str]
     return [*kept, ("Accept-Encoding", acceptable(request.headers.get("accept-encoding")))]
 
 
+def encoding_of(headers: Iterable[tuple[str, str]]) -> str | None:
+    """The encodings of a body, in the order in which they were applied, of all headers that say some; else None."""
+    said = [value for name, value in headers if name.lower() == "content-encoding"]
+    return ", ".join(said) if said else None
+
+
 def passed_headers(headers: Iterable[tuple[str, str]], redactor: Redactor) -> list[tuple[str, str]]:
-    """The headers of a reply that go on to the agent, in their order, without the run's keys."""
+    """The headers of a reply that go on to the agent, in their order, without the run's keys.
+
+    One that has a key in its name does not: with a mark in its place it would be no header.
+    """
     kept = list(_kept(headers, _NOT_PASSED))
-    values = "\n".join(value for _, value in kept).encode("utf-8", "surrogateescape")
-    if redactor.certain(values) == values:
+    every = "\n".join(text for pair in kept for text in pair)
+    if _clean(redactor, every) == every:
         return kept
-    return [
-        (name, redactor.certain(value.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape"))
-        for name, value in kept
-    ]
+    return [(name, _clean(redactor, value)) for name, value in kept if _clean(redactor, name) == name]
+
+
+def _clean(redactor: Redactor, text: str) -> str:
+    return redactor.certain(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 
 
 def _kept(headers: Iterable[tuple[str, str]], left_out: frozenset[str]) -> Iterator[tuple[str, str]]:

@@ -18,7 +18,7 @@ from proctor.gateway.client import Client
 from proctor.gateway.exchange import Recorded, abandon, conclude
 from proctor.gateway.failures import Failure, Seen, classify
 from proctor.gateway.flights import Flights
-from proctor.gateway.inbound import passed_headers
+from proctor.gateway.inbound import encoding_of, passed_headers
 from proctor.gateway.line import BYTES_PER_TOKEN, Line, Means
 from proctor.gateway.recording import Recording
 from proctor.gateway.tee import KeyEchoed, Tee
@@ -136,7 +136,7 @@ class Passage:
         last, broken, flags = b"", None, []
         try:
             redactor = self._way.means.redactor
-            tee = Tee(reader_of(self._route, stream), recording, redactor, headers.get("content-encoding"))
+            tee = Tee(reader_of(self._route, stream), recording, redactor, encoding_of(coming.headers))
         except Undecodable as error:
             return _Came(Cut(str(error), status=coming.status, timing=coming.timing))
         try:

@@ -19,7 +19,7 @@ from proctor.evidence.packs import Content
 from proctor.gateway.desk import Desk
 from proctor.gateway.flights import MAX_REFUSED, Flights
 from proctor.gateway.gateway import Gateway
-from proctor.gateway.inbound import Bodies, read_body
+from proctor.gateway.inbound import Bodies, encoding_of, read_body
 from proctor.gateway.reception import PASSES, Reception
 from proctor.gateway.wire.asked import read_asked
 from proctor.gateway.wire.decoding import decoded
@@ -131,7 +131,7 @@ class Standalone(Reception):
     async def _counter(self, request: BaseRequest, route: Route, body: bytes) -> _Counter:
         """That of the model that a request is for. Raises Refusal, which is on the record."""
         try:
-            asked = read_asked(route, decoded(request.headers.get("content-encoding"), body, MAX_REQUEST_BYTES))
+            asked = read_asked(route, decoded(encoding_of(request.headers.items()), body, MAX_REQUEST_BYTES))
             if self._record.state.overruns > self._overruns:
                 raise Refusal(Reason.OVERRUN, "more was charged than held, so nothing more is passed on")
             known = self._counters.get(asked.model)

@@ -63,7 +63,7 @@ class Tee:
             raise Cut(str(error)) from error
         if self._hidden.found:
             raise KeyEchoed("the reply holds a key, in an encoding in which it cannot be taken out")
-        return b"" if self._hidden.pending else self._release()
+        return b"" if self._hidden.pending or self._decoder.waiting else self._release()
 
     def end(self) -> bytes:
         """What is still to go on: all came. Raises SendFailed: its encoding does not end here."""

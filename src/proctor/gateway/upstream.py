@@ -67,7 +67,7 @@ class Incoming(Protocol):
 
     @property
     def status(self) -> int:
-        """From 100 to 999."""
+        """From 200 to 999."""
         ...
 
     @property

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.gateway.wire.zstd_blocks import Blocks
 
 IDENTITY = "identity"
 # What encodings are worth on top of each other: one is usual, two are seen, more are an attack.
@@ -28,6 +29,9 @@ class Undecodable(ValueError):
 class _Stage(Protocol):
     @property
     def whole(self) -> bool: ...
+
+    @property
+    def waiting(self) -> bool: ...
 
     def feed(self, data: bytes) -> Iterator[bytes]: ...
 
@@ -55,6 +59,11 @@ class Decoder:
     def whole(self) -> bool:
         """Whether the data so far ends where its encodings do, or there was none."""
         return all(stage.whole for stage in self._stages)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether some of the data so far can only be decoded once more of it is here."""
+        return any(stage.waiting for stage in self._stages)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """The next bytes, decoded piece by piece; each has at most some 4 MiB. Who has enough of them stops.
@@ -125,6 +134,8 @@ def _through(stage: _Stage, pieces: Iterable[bytes]) -> Iterator[bytes]:
 class _Gzip:
     """Members of gzip, one after another."""
 
+    waiting = False
+
     def __init__(self) -> None:
         self._member = zlib.decompressobj(wbits=31)
         self._begun = False
@@ -144,6 +155,8 @@ class _Gzip:
 
 class _Deflate:
     """What HTTP calls deflate: in zlib's wrapping as it should be, or bare as some send it."""
+
+    waiting = False
 
     def __init__(self) -> None:
         self._head = b""
@@ -183,6 +196,8 @@ def _inflate(stream: zlib._Decompress, data: bytes) -> Iterator[bytes]:
 class _Brotli:
     """One stream of brotli."""
 
+    waiting = False
+
     def __init__(self) -> None:
         # it comes without types
         brotli: Any = import_module("brotli")
@@ -218,13 +233,19 @@ class _Zstd:
         self._error: type[Exception] = zstandard.ZstdError
         self._new = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj
         self._frame = self._new()
+        self._blocks = Blocks()
         self._begun = False
+
+    @property
+    def waiting(self) -> bool:
+        return self._blocks.inside
 
     @property
     def whole(self) -> bool:
         return self._frame.eof or not self._begun
 
     def feed(self, data: bytes) -> Iterator[bytes]:
+        self._blocks.feed(data)
         for start in range(0, len(data), _ZSTD_SLICE):
             piece = data[start : start + _ZSTD_SLICE]
             while piece:
