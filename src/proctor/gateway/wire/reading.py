@@ -17,7 +17,7 @@ MAX_REPLY_BYTES = 64 * 2**20
 MAX_VALUES = 10**6
 
 # Of a stream that is not read whole, what comes after this is read only where it may say a usage, an end or an error.
-_MOST_KEPT = 0
+_MOST_KEPT = 4 * 2**20
 _OF_ITS_END = re.compile(
     rb"usage|error|message_|content_block_st|output_item|response\.(?:completed|incomplete|failed)"
     rb'|"finish_?[rR]eason"\s*:\s*"|promptFeedback'
