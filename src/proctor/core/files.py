@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
+
+# what a disk says that takes no more
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def read_regular(where: Path, cap: int) -> bytes | None:

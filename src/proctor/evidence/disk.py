@@ -12,10 +12,10 @@ import stat
 from io import BufferedReader
 from pathlib import Path
 
+from proctor.core.files import NO_SPACE
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 
-NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_MODE = 0o644
 

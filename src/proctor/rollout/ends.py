@@ -7,11 +7,12 @@ import traceback
 from abc import ABC, abstractmethod
 
 from proctor.agents.base import LIMITS
+from proctor.core.files import NO_SPACE
 from proctor.core.outcomes import Outcome
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.waiting import finish
-from proctor.evidence.disk import NO_SPACE, write_refusal
+from proctor.evidence.disk import write_refusal
 from proctor.evidence.kinds import Kind
 from proctor.grading.grade import ungraded
 from proctor.rollout import verdict

@@ -14,9 +14,9 @@ from proctor.admission.finish import Stop, listen_again
 from proctor.admission.gather import RUNS
 from proctor.admission.spending import Confirm, nobody
 from proctor.core.exits import Exit
+from proctor.core.files import NO_SPACE
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.evidence.disk import NO_SPACE
 from proctor.evidence.keys import OperatorKey
 from proctor.evidence.lock import read_lock
 from proctor.evidence.runfolder import RunFolder

@@ -89,8 +89,8 @@ class Image:
 
     `reference` is the image as the task writes it, `id` the one that admission found under it (None: it has to be
     pulled first, by `pull`). Of a build, `context` is a folder with a Dockerfile, all of which goes to the builder;
-    `base_ids` has the ids of the images that it starts from, by name as written, and `key` names the result: equal
-    keys build the same.
+    `base_ids` has the ids of the images that it starts from, by name as written, `stages` the last line, from 1, of
+    each FROM, and `key` names the result: equal keys build the same.
     """
 
     reference: str | None = None
@@ -98,6 +98,7 @@ class Image:
     pull: str | None = None
     context: Path | None = None
     base_ids: Mapping[str, str] = field(default_factory=dict)
+    stages: tuple[int, ...] = ()
     key: str | None = None
     timeout_sec: float = 600.0
 

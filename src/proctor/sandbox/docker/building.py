@@ -4,42 +4,76 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.waiting import finish, in_thread
 from proctor.sandbox.base import Image, ImageFacts
-from proctor.sandbox.docker import context, images
+from proctor.sandbox.docker import context, images, owner, pruning
 from proctor.sandbox.docker.engine import Engine, EngineError, unavailable
 
 KEY = "proctor.key"
 _REPOSITORY = "proctor-build"
 _CHUNK = 1 << 20
+_IGNORE = ".dockerignore"
 
 
-async def built(engine: Engine, image: Image) -> ImageFacts:
-    """See that what the folder builds is here. Of a build that fails or is cancelled no container stays.
+class Builds:
+    """The builds of one run. They share layers, and so those that came to no image go when the last one ends."""
 
-    Raises:
-        Refusal: IMAGE_MOVED for a base, IMAGE_BUILD_FAILED with the end of the log, DOCKER_UNAVAILABLE;
-            FILE_UNREADABLE or PATH_UNSAFE for the folder.
-    """
-    if image.context is None or image.key is None:
-        raise Refusal(Reason.IMAGE_BUILD_FAILED, "a build needs a folder and a key", observed=image.reference)
-    tag = f"{_REPOSITORY}:{image.key[:32]}"
-    try:
-        seen = await images.inspect(engine, tag)
-        if seen is not None and ((seen.get("Config") or {}).get("Labels") or {}).get(KEY) == image.key:
-            return images.facts(seen)
-        await _check_bases(engine, image)
-        await _build(engine, image, image.context, tag)
-        seen = await images.inspect(engine, tag)
-    except EngineError as fault:
-        raise unavailable(fault) from fault
-    if seen is None:
-        raise Refusal(Reason.IMAGE_BUILD_FAILED, "the image is gone right after it was built", observed=tag)
-    return images.facts(seen)
+    def __init__(self) -> None:
+        self._at_work = 0
+        self._clearing = asyncio.Lock()
+
+    async def built(self, engine: Engine, image: Image, mark: str) -> ImageFacts:
+        """See that what the folder builds is here. Of a build that fails or is cancelled nothing stays.
+
+        `mark` is what the run's builds carry.
+
+        Raises:
+            Refusal: IMAGE_MOVED for a base, IMAGE_BUILD_FAILED with the end of the log, DOCKER_UNAVAILABLE;
+                FILE_UNREADABLE or PATH_UNSAFE for the folder.
+        """
+        if image.context is None or image.key is None or not image.stages:
+            raise Refusal(Reason.IMAGE_BUILD_FAILED, "a build needs a folder, a key and its stages", observed=image.key)
+        tag = f"{_REPOSITORY}:{image.key[:32]}"
+        try:
+            seen = await images.inspect(engine, tag)
+            if seen is not None and ((seen.get("Config") or {}).get("Labels") or {}).get(KEY) == image.key:
+                return images.facts(seen)
+            await _check_bases(engine, image)
+            async with self._one(engine, mark):
+                await _build(engine, image, image.context, tag, mark)
+            seen = await images.inspect(engine, tag)
+        except EngineError as fault:
+            raise unavailable(fault) from fault
+        if seen is None:
+            raise Refusal(Reason.IMAGE_BUILD_FAILED, "the image is gone right after it was built", observed=tag)
+        return images.facts(seen)
+
+    @contextlib.asynccontextmanager
+    async def _one(self, engine: Engine, mark: str) -> AsyncIterator[None]:
+        async with self._clearing:
+            self._at_work += 1
+        try:
+            yield
+        finally:
+            self._at_work -= 1
+            await finish(self._clear(engine, mark))
+
+    async def _clear(self, engine: Engine, mark: str) -> None:
+        def goes(said: Mapping[str, str]) -> bool:
+            # a result that lost its name to a build of the same by another run is in use all the same
+            return said[owner.BUILDING] == mark and KEY not in said
+
+        async with self._clearing:
+            if self._at_work == 0:
+                # an engine that does not answer now: `prune` finds them
+                with contextlib.suppress(EngineError):
+                    await pruning.clear_builds(engine, goes)
 
 
 async def _check_bases(engine: Engine, image: Image) -> None:
@@ -55,15 +89,20 @@ async def _check_bases(engine: Engine, image: Image) -> None:
             )
 
 
-async def _build(engine: Engine, image: Image, folder: Path, tag: str) -> None:
+async def _build(engine: Engine, image: Image, folder: Path, tag: str, mark: str) -> None:
+    label = f"LABEL {owner.BUILDING}={mark}".encode()
+    # a file of its own, which no COPY sees: what is inside an image tells nothing of who made it
+    file = f".proctor-{tag.rpartition(':')[2]}"
+    instead = await in_thread(_instead, folder, image.stages, file, label)
     params = {
+        "dockerfile": file,
         "t": tag,
         "rm": "1",
         "forcerm": "1",
         "labels": json.dumps({KEY: image.key}),
     }
     log = images.Log()
-    body = _Body(folder)
+    body = _Body(folder, instead)
     try:
         async with engine.answer(
             "POST",
@@ -74,13 +113,29 @@ async def _build(engine: Engine, image: Image, folder: Path, tag: str) -> None:
             deadline_sec=image.timeout_sec,
         ) as response:
             async for line in response.content:
-                log.add(line)
+                if label not in line:
+                    log.add(line)
     except EngineError as fault:
         if body.fault is not None:
             raise body.fault from fault
         raise _failed(image, log, fault.text) from fault
     if log.error is not None:
         raise _failed(image, log, log.error)
+
+
+def _instead(folder: Path, stages: Sequence[int], file: str, label: bytes) -> dict[str, bytes]:
+    """The Dockerfile with the label in each of its stages, and ignored. Raises Refusal (FILE_UNREADABLE)."""
+    try:
+        lines = (folder / "Dockerfile").read_bytes().split(b"\n")
+        ignore = folder / _IGNORE
+        ignored = ignore.read_bytes() if ignore.exists() else _IGNORE.encode()
+    except OSError as fault:
+        raise Refusal(
+            Reason.FILE_UNREADABLE, f"a file of a build cannot be read: {fault}", path=str(fault.filename)
+        ) from fault
+    for last in sorted(stages, reverse=True):
+        lines.insert(last, label)
+    return {file: b"\n".join(lines), _IGNORE: ignored + f"\n{file}\n".encode()}
 
 
 def _failed(image: Image, log: images.Log, why: str) -> Refusal:
@@ -97,8 +152,8 @@ def _failed(image: Image, log: images.Log, why: str) -> Refusal:
 class _Body:
     """The context's bytes; `fault` is why they broke off."""
 
-    def __init__(self, folder: Path) -> None:
-        self._pieces = context.archive(folder)
+    def __init__(self, folder: Path, instead: Mapping[str, bytes]) -> None:
+        self._pieces = context.archive(folder, instead)
         self.fault: Refusal | None = None
 
     async def chunks(self) -> AsyncIterator[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from proctor.core.reasons import Reason
@@ -15,11 +15,18 @@ from proctor.sandbox.docker.tarstream import END, PIECE, Kind, header, padding
 _MTIME = 946_684_800
 
 
-def archive(context: Path) -> Iterator[bytes]:
-    """The archive's bytes. Raises Refusal (FILE_UNREADABLE, PATH_UNSAFE)."""
+def archive(context: Path, instead: Mapping[str, bytes]) -> Iterator[bytes]:
+    """The archive's bytes, with other files `instead` of those of the folder. Raises Refusal.
+
+    FILE_UNREADABLE, PATH_UNSAFE.
+    """
     try:
         for path, inner, info in _walk(context):
-            yield from _entry(path, inner, info)
+            if inner not in instead:
+                yield from _entry(path, inner, info)
+        for inner, content in sorted(instead.items()):
+            yield header(inner, Kind.FILE, mode=0o644, uid=0, gid=0, mtime=_MTIME, size=len(content))
+            yield content + padding(len(content))
         yield END
     except OSError as fault:
         raise Refusal(

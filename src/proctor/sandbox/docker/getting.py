@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from proctor.core.files import NO_SPACE
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Fetched
@@ -66,7 +66,7 @@ async def get(
                 Reason.SANDBOX_LOST, f"what the engine gives out is no archive: {fault}", path=path
             ) from fault
         except OSError as fault:
-            full = fault.errno in (errno.ENOSPC, errno.EDQUOT)
+            full = fault.errno in NO_SPACE
             reason = Reason.DISK_FULL if full else Reason.OUT_UNUSABLE
             raise Refusal(reason, f"a file from inside cannot be kept: {fault}", path=path) from fault
     if budget.first_over is not None:

@@ -34,6 +34,7 @@ class DockerKind:
     def __init__(self) -> None:
         self._found: Found | None = None
         self._turns: dict[str, asyncio.Lock] = {}
+        self._builds = building.Builds()
         self._leaving: set[asyncio.Task[None]] = set()
 
     def probe(self, probe: Probe) -> Availability:
@@ -67,7 +68,7 @@ class DockerKind:
         name = image.key or image.pull or image.id or image.reference or ""
         async with self._turns.setdefault(name, asyncio.Lock()), self._engine() as engine:
             if image.context is not None:
-                return await building.built(engine, image)
+                return await self._builds.built(engine, image, owner.mark(admitted))
             return await images.present(engine, image)
 
     async def start(self, spec: SandboxSpec, admitted: Admitted) -> DockerSandbox:

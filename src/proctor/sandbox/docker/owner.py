@@ -8,6 +8,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from urllib.parse import quote, unquote
 
 from proctor.core.tokens import Admitted
 from proctor.sandbox import processes
@@ -15,6 +16,8 @@ from proctor.sandbox import processes
 RUN = "proctor.run"
 SCRATCH = "proctor.scratch"
 OWNER = "proctor.owner"
+# on what a build makes, and so on worlds that are made from that: its owner is not theirs
+BUILDING = "proctor.building"
 
 
 _TYPES = {
@@ -59,6 +62,22 @@ def labels(scratch: Path, admitted: Admitted) -> dict[str, str]:
         SCRATCH: str(scratch.resolve()),
         OWNER: json.dumps(asdict(owner), sort_keys=True),
     }
+
+
+def mark(admitted: Admitted) -> str:
+    """What all that the builds of a run make in this process carries, as BUILDING, in letters that need no quotes."""
+    return quote(json.dumps(labels(admitted.run_dir / "scratch", admitted), sort_keys=True), safe="")
+
+
+def is_left_of_build(said: Mapping[str, str], scratch_root: Path) -> bool:
+    """Whether something with those labels was made by a build whose process is dead; `is_left` for its owner."""
+    try:
+        carried = json.loads(unquote(said.get(BUILDING, "")))
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(carried, dict) or not all(isinstance(text, str) for text in carried.values()):
+        return False
+    return is_left(carried, scratch_root)
 
 
 def is_left(said: Mapping[str, str], scratch_root: Path) -> bool:

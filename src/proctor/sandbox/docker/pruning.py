@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,11 +64,34 @@ async def prune(engine: Engine, scratch_root: Path) -> list[str]:
             with contextlib.suppress(EngineError):
                 if await _remove_image(engine, row["Id"]):
                     removed.append(f"image {row['Id'][7:19]}")
-    return removed
+    return removed + await clear_builds(engine, lambda said: owner.is_left_of_build(said, scratch_root))
 
 
-async def _labelled(engine: Engine, path: str, filters: Mapping[str, list[str]], **params: str) -> list[dict[str, Any]]:
-    asked = json.dumps({"label": [owner.RUN], **filters})
+async def clear_builds(engine: Engine, goes: Callable[[Mapping[str, str]], bool]) -> list[str]:
+    """Remove layers of builds that belong to no image and whose labels say that they may go; returns which.
+
+    Raises EngineError.
+    """
+    tried: set[str] = set()
+    removed = []
+    while True:
+        found = await _labelled(engine, "images/json", {"dangling": ["true"]}, label=owner.BUILDING)
+        # captured worlds have the labels of their image too, and an owner of their own
+        left = [row for row in found if owner.RUN not in row["Labels"] and goes(row["Labels"])]
+        new = [row["Id"] for row in left if row["Id"] not in tried]
+        if not new:
+            return removed
+        for image in new:
+            tried.add(image)
+            with contextlib.suppress(EngineError):
+                if await _remove_image(engine, image, force="0"):
+                    removed.append(f"image {image[7:19]}")
+
+
+async def _labelled(
+    engine: Engine, path: str, filters: Mapping[str, list[str]], *, label: str = owner.RUN, **params: str
+) -> list[dict[str, Any]]:
+    asked = json.dumps({"label": [label], **filters})
     rows = await engine.call("GET", path, params={"filters": asked, **params})
     return [row for row in rows or () if row.get("Labels")]
 
@@ -85,12 +108,15 @@ async def _remove_container(engine: Engine, container: str) -> bool:
     return True
 
 
-async def _remove_image(engine: Engine, image: str) -> bool:
-    """Remove an image, if need be once the last container of it is gone; whether it is. Raises EngineError."""
+async def _remove_image(engine: Engine, image: str, *, force: str = "1") -> bool:
+    """Remove an image, if need be once the last container of it is gone; whether it is. Raises EngineError.
+
+    What it lies on stays: an image of somebody's may have lost its name meanwhile.
+    """
     deadline = time.monotonic() + _IN_USE_SEC
     while True:
         try:
-            await engine.call("DELETE", f"images/{image}", params={"force": "1"})
+            await engine.call("DELETE", f"images/{image}", params={"force": force, "noprune": "1"})
         except EngineError as fault:
             if fault.status != _CONFLICT:
                 if fault.gone:

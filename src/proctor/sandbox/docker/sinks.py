@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 from pathlib import Path
 
+from proctor.core.files import NO_SPACE
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.docker.hijack import STDERR, Frame
@@ -67,5 +67,5 @@ class Sinks:
 
 
 def _unusable(fault: OSError) -> Refusal:
-    full = fault.errno in (errno.ENOSPC, errno.EDQUOT)
+    full = fault.errno in NO_SPACE
     return Refusal(Reason.DISK_FULL if full else Reason.OUT_UNUSABLE, f"a command's output cannot be kept: {fault}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
+from proctor.core.files import NO_SPACE
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.docker.engine import Engine, EngineError
@@ -47,7 +47,7 @@ async def save(engine: Engine, container: str, volumes: Sequence[str], folder: P
                 Reason.CAPTURE_FAILED, f"a volume could not be kept: {fault.text}", path=path, observed=fault.status
             ) from fault
         except OSError as fault:
-            full = fault.errno in (errno.ENOSPC, errno.EDQUOT)
+            full = fault.errno in NO_SPACE
             reason = Reason.DISK_FULL if full else Reason.CAPTURE_FAILED
             raise Refusal(reason, f"a volume could not be kept: {fault}", path=path) from fault
         saved[path] = name

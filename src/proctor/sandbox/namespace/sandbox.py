@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from proctor.core.files import NO_SPACE
 from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -315,7 +316,7 @@ class NamespaceSandbox:
     def _refusal(self, answer: wire.Message) -> Refusal:
         number, text = answer["errno"], answer["text"]
         reason = answers.REFUSED[answer["refused"]]
-        if number in (errno.ENOSPC, errno.EDQUOT):
+        if number in NO_SPACE:
             reason = Reason.DISK_FULL
         elif answer["refused"] == "place" and number in (errno.EACCES, errno.EPERM):
             # What belongs to another user below cannot be written by the one user of this tier.
