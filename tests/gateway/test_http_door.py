@@ -10,11 +10,11 @@ from pathlib import Path
 import brotli
 import pytest
 import zstandard
-from doorway import EVENTS, asking, doorway, stream
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from loopback import KEY, Said, chat, error, model, provider
 
+from doorway import EVENTS, asking, doorway, stream
+from loopback import KEY, Said, chat, error, model, provider
 from proctor.core.money import ZERO
 from proctor.core.reasons import Reason
 from proctor.evidence.kinds import Kind
@@ -156,6 +156,16 @@ async def test_a_count_of_tokens_is_free(tmp_path: Path) -> None:
     assert (status, answer, it.seen[0][0].headers["x-api-key"]) == (200, said.body, KEY)
     assert (held["held"], held["output_bound"], held["route"]) == (str(ZERO), 0, "POST /v1/messages/count_tokens")
     assert (done["outcome"], done["charged"], done["error"], done["finish"]) == ("released", str(ZERO), None, None)
+
+
+async def test_a_count_that_a_provider_does_not_have_is_no_failure_of_its_model(tmp_path: Path) -> None:
+    design = {"api": "anthropic", "provider": "anthropic", "model": "claude-x"}
+    asked = json.dumps({"model": "claude-x", "messages": [{"role": "user", "content": "hello"}]}).encode()
+    async with provider(error(404, "not_found_error")) as it, doorway(tmp_path, model(it.url, **design)) as way:
+        status, _, _ = await way.post(asked, "/v1/messages/count_tokens")
+        assert way.opened.failed is None
+        (done,) = await way.bodies(Kind.EXCHANGE_ENDED)
+    assert (status, done["error"], done["outcome"]) == (404, Reason.MODEL_NOT_FOUND.id, "released")
 
 
 async def test_the_models_are_the_trials(tmp_path: Path) -> None:

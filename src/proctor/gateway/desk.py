@@ -25,7 +25,7 @@ _MOST_FAILED = 64
 
 
 class Desk:
-    """Of one model. `failed` is what went wrong with the last exchange that ended; None where nothing did."""
+    """Of one model. `failed` is what went wrong with the last exchange that was to answer; None where nothing did."""
 
     def __init__(self, way: Way) -> None:
         self.failed: Failure | None = None
@@ -51,10 +51,14 @@ class Desk:
             target_of(request, route.path), sent_headers(request, encoded=encoded), bounded.sent, bounded.asked.stream
         )
         passage = Passage(self._way, route, bounded, request)
-        exchange, self.failed = await passage.pass_on(out, self._before(bounded))
-        self._remember(exchange, bounded)
+        exchange, failure = await passage.pass_on(out, self._before(bounded))
+        if failure is not None:
+            self._remember(exchange, bounded)
+        if not bounded.request.free:
+            # some providers have no counts of tokens, and agents live without
+            self.failed = failure
         if passage.client.response is None:
-            return self._broken(route, exchange)
+            return self._broken(route, exchange, failure)
         return passage.client.response
 
     async def _bounded(
@@ -76,14 +80,13 @@ class Desk:
         return self._failures.pop(_key(bounded), None) if self._failures else None
 
     def _remember(self, exchange: str, bounded: Bounded) -> None:
-        if self.failed is not None:
-            self._failures[_key(bounded)] = exchange
-            while len(self._failures) > _MOST_FAILED:
-                del self._failures[next(iter(self._failures))]
+        self._failures[_key(bounded)] = exchange
+        while len(self._failures) > _MOST_FAILED:
+            del self._failures[next(iter(self._failures))]
 
-    def _broken(self, route: Route, exchange: str) -> StreamResponse:
+    def _broken(self, route: Route, exchange: str, failure: Failure | None) -> StreamResponse:
         """What an agent hears where no reply began."""
-        reason = self.failed.reason if self.failed is not None else Reason.PROVIDER_FAILED
+        reason = failure.reason if failure is not None else Reason.PROVIDER_FAILED
         refusal = Refusal(reason, f"the provider of `{self._way.model.name}` gave no reply", path=exchange)
         return refusing(route.api, refusal)
 
