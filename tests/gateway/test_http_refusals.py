@@ -198,6 +198,17 @@ async def test_who_asks_in_vain_for_ever_fills_no_journal(tmp_path: Path, monkey
     assert [body["request"] is not None for body in refused] == [True, True, True, False, False]
 
 
+async def test_the_first_refusal_for_money_is_on_record_after_any_number_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flights, "MAX_REFUSED", 1)
+    async with provider(chat()) as it, doorway(tmp_path, model(it.url), cap="1") as way:
+        for body in (asking("other"), asking("other"), asking(), asking()):
+            await way.post(body)
+        refused = await way.bodies(Kind.EXCHANGE_REFUSED)
+    assert [body["reason"] for body in refused] == ["model_not_listed", "ceiling_reached"]
+
+
 async def test_after_its_attempt_a_door_opens_nothing(tmp_path: Path) -> None:
     async with provider(chat()) as it, doorway(tmp_path, model(it.url)) as way:
         await way.post(asking())

@@ -88,13 +88,14 @@ class Flights:
     async def refuse(
         self, refusal: Refusal, held: Usd = ZERO, *, route: str | None = None, body: bytes | None = None
     ) -> None:
-        """Have it on the record, durably, that a request is not sent: the first `MAX_REFUSED` of an attempt.
+        """Have it on the record, durably, that a request is not sent: the first `MAX_REFUSED` of an attempt, and
+        the first for money, which decides of its grade.
 
         Args:
             body: without secrets; not kept after `MAX_REFUSED_BYTES` of them. Raises the journal's Refusal.
         """
         self._refusals += 1
-        if self._refusals > MAX_REFUSED:
+        if self._refusals > MAX_REFUSED and refusal is not self.refused:
             return
         self._refused_bytes += len(body or b"")
         kept = {"request": body} if body is not None and self._refused_bytes <= MAX_REFUSED_BYTES else None
