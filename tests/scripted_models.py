@@ -186,7 +186,11 @@ def _name(tool: Mapping[str, Any]) -> str:
 
 def _tools(body: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str | None]]:
     """All tools that a request offers, with the namespace of each: they may stand in its input as well."""
-    more = [item["tools"] for item in body.get("input") or [] if item.get("type") == "additional_tools"]
+    more = [
+        item["tools"]
+        for item in body.get("input") or []
+        if isinstance(item, dict) and item.get("type") == "additional_tools"
+    ]
     for tool in [*(body.get("tools") or []), *(tool for tools in more for tool in tools)]:
         if tool.get("type") == "namespace":
             yield from ((inner, tool["name"]) for inner in tool["tools"])

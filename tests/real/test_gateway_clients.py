@@ -1,4 +1,4 @@
-"""Claude Code and Codex CLI, as they are, pointed at `proctor gateway` by what it prints: all they ask is recorded."""
+"""Claude Code, Codex CLI and the providers' SDKs, as they are, on `proctor gateway`: all that they ask is recorded."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_command_sdks import ANTHROPIC, OPENAI, sdks
 
 from proctor.agents.bundles import PROGRAM, find_bundle
 from proctor.core.money import Usd
 from proctor.core.refusal import Refusal
 from proctor.evidence.callstate import read_calls
 from scripted_models import INPUT, OUTPUT, Run, Say, ScriptedModels, serving
+
+__all__ = ["sdks"]
 
 SOURCES = Path(__file__).resolve().parents[2] / "src"
 SEC = 180
@@ -43,11 +46,11 @@ def program(agent: str) -> str:
     return str(bundle.folder / PROGRAM / "start")
 
 
-async def opened(record: Path, url: str, api: str) -> tuple[asyncio.subprocess.Process, dict[str, str]]:
+async def opened(record: Path, url: str, api: str, *more: str) -> tuple[asyncio.subprocess.Process, dict[str, str]]:
     """A gateway at a dollar for a million tokens in and ten for those out, and its variables."""
     words = ["--upstream", url, "--api", api, "--price", "1,10,1,1", "--max-output-tokens", "64000", "--budget", "50"]
     gateway = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "proctor", "gateway", *words, "--record", str(record), "--json", "--quiet"),
+        *(sys.executable, "-m", "proctor", "gateway", *words, "--record", str(record), "--json", "--quiet", *more),
         stdout=asyncio.subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": str(SOURCES)},
     )
@@ -106,6 +109,32 @@ async def test_a_client_solves_a_task_and_all_it_asked_is_charged(
     bodies = [entry["body"] for entry in map(json.loads, record.read_bytes().splitlines())]
     sent = [json.loads(_text(body["request"])) for body in bodies if "held" in body and "exchange" in body]
     assert [body["model"] for body in sent] == [seen.body["model"] for seen in asked]
+
+
+@pytest.mark.parametrize(
+    ("api", "script", "below", "paid"),
+    [("chat", OPENAI, "/v1", 4), ("anthropic", ANTHROPIC, "", 2)],
+    ids=["openai", "anthropic"],
+)
+async def test_an_sdk_needs_the_variables_alone(
+    tmp_path: Path, sdks: Path, api: str, script: str, below: str, paid: int
+) -> None:
+    record = tmp_path / "calls.jsonl"
+    async with asyncio.timeout(SEC), serving(ScriptedModels([Say("right")])) as models:
+        gateway, variables = await opened(record, models.base_url + below, api, "--model", "m-1")
+        client = await asyncio.create_subprocess_exec(
+            *("/usr/bin/python3", "-c", script),
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(sdks), **variables},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        said, _ = await client.communicate()
+        gateway.send_signal(signal.SIGINT)
+        assert await gateway.wait() == 130
+    assert client.returncode == 0 and said.decode().count("right") == paid, said
+    state = read_calls(record)
+    assert state.total == Usd(paid * (INPUT * 10**6 + OUTPUT * 10**7)) and not state.open
+    assert state.models["m-1"].exchanges == len(models.seen)
 
 
 def _text(body: Any) -> str:
