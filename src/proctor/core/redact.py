@@ -226,7 +226,7 @@ def _maybe_escaped(char: str) -> str:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """A secret as it is, inside of JSON (and of JSON in JSON), in a URL, and in base64 at each of three offsets."""
+    """A secret as it is, in JSON (and in JSON in JSON), in a URL, in hexadecimal, and in base64 at each offset."""
     if len(secret) < MIN_SECRET:
         return
     yield secret
@@ -236,6 +236,8 @@ def _forms(secret: str) -> Iterator[str]:
     raw = secret.encode("utf-8", "surrogatepass")
     for quoted in (quote(raw), quote(raw, safe=""), quote_plus(raw)):
         yield from (quoted, re.sub("%..", lambda code: code[0].lower(), quoted))
+    for code in (raw.hex(), raw.hex(":")):
+        yield from (code, code.upper())
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + raw).decode().rstrip("=")
         # the first and last characters also hold bits of what stands beside the secret

@@ -98,7 +98,8 @@ def _check(model: ModelDesign, asked: Asked) -> None:
 def _outputs(model: ModelDesign, asked: Asked) -> int:
     """Tokens that may come out, of all choices together."""
     most = model.max_output_tokens
-    stated = most if asked.max_output is None else asked.max_output
+    # to some compatible servers, none at all is no bound
+    stated = asked.max_output or most
     if stated * asked.choices <= most:
         return stated * asked.choices
     if Mutation.CLAMP_MAX_OUTPUT in model.mutations and asked.choices <= most:

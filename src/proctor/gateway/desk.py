@@ -14,6 +14,7 @@ from proctor.gateway.failures import Failure
 from proctor.gateway.inbound import Bodies, encoding_of, read_body, sent_headers, target_of
 from proctor.gateway.passage import Passage, Way
 from proctor.gateway.upstream import Outgoing
+from proctor.gateway.wire.features import dear_headers
 from proctor.gateway.wire.refusing import refused
 from proctor.gateway.wire.routes import Route
 
@@ -69,6 +70,7 @@ class Desk:
             if body is None:
                 body = await read_body(request, take)
             self._way.touch()
+            _check_headers(request)
             return bound(model, redactor, route, body, encoding_of(request.headers.items()))
         except Refusal as refusal:
             kept = None if body is None else redactor.bytes(body)
@@ -97,6 +99,13 @@ def refusing(api: str, refusal: Refusal, status: int | None = None) -> Response:
 
     said = refused(api, refusal)
     return Response(status=status or said.status, headers=said.headers, body=said.body)
+
+
+def _check_headers(request: BaseRequest) -> None:
+    dear = dear_headers(request.headers)
+    if dear:
+        message = f"the request has the header {dear[0]}, which changes its price in a way that is not known"
+        raise Refusal(Reason.FEATURE_UNPRICED, message, observed=dear)
 
 
 def _key(bounded: Bounded) -> bytes:

@@ -18,15 +18,20 @@ CLOSE_SEC = 10.0
 # What an agent asks in vain it may ask for ever: the journal is not its to fill.
 MAX_REFUSED = 256
 MAX_REFUSED_BYTES = 16 * 2**20
+# Nor is the disk an agent's: what its provider refuses, and counts of tokens, cost nothing, so no budget bounds them.
+MAX_FREE_BYTES = 512 * 2**20
 
 
 class Flights:
     """From `hold` to `settle` an exchange is in flight. After `close` nothing is held.
 
     `refused` is the first refusal for money, None as long as there was none.
+
+    Args:
+        most_free: bytes that requests which cost nothing may have, all together; None for any number.
     """
 
-    def __init__(self, lease: Lease, writer: EntryWriter, attempt: str) -> None:
+    def __init__(self, lease: Lease, writer: EntryWriter, attempt: str, *, most_free: int | None = None) -> None:
         self.refused: Refusal | None = None
         self._lease = lease
         self._writer = writer
@@ -37,6 +42,9 @@ class Flights:
         self._landed = asyncio.Event()
         self._refusals = 0
         self._refused_bytes = 0
+        self._sizes: dict[str, int] = {}
+        self._free_bytes = 0
+        self._most_free = most_free
 
     @property
     def closed(self) -> bool:
@@ -68,9 +76,19 @@ class Flights:
             before: the exchange whose request this one sends again.
 
         Raises:
-            Refusal: for money, on the record; `lease_stale`; the journal's.
+            Refusal: for money, on the record, and so `request_too_large` where more than `most_free` have cost nothing;
+                `lease_stale`; the journal's.
         """
         self.check_open()
+        if self._most_free is not None and self._free_bytes > self._most_free:
+            full = Refusal(
+                Reason.REQUEST_TOO_LARGE,
+                "the attempt's requests that cost nothing are larger than what is kept of them",
+                path=self._attempt,
+                required={"bytes": self._most_free},
+            )
+            await self.refuse(full, route=request.route)
+            raise full
         exchange = f"{self._attempt}/{self._count}"
         blobs: Mapping[str, Content] = {"request": request.recorded}
         try:
@@ -82,6 +100,7 @@ class Flights:
                 await self.refuse(refusal, request.held, route=request.route, body=request.recorded)
             raise
         self._count += 1
+        self._sizes[exchange] = len(request.recorded)
         await self._lease.confirm(self._writer, exchange)
         return exchange
 
@@ -104,6 +123,9 @@ class Flights:
 
     def settle(self, exchange: str, ending: Ending) -> None:
         """Charge it, and post its end. Raises the journal's Refusal."""
+        size = self._sizes.pop(exchange)
+        if ending.charged == ZERO:
+            self._free_bytes += size
         self._lease.settle(
             self._writer, exchange, ending.charged, outcome=ending.outcome, blobs=ending.blobs, **ending.body
         )

@@ -23,7 +23,7 @@ from proctor.gateway.access import Access
 from proctor.gateway.desk import Desk
 from proctor.gateway.doors import Opened
 from proctor.gateway.exchange import base_url_of
-from proctor.gateway.flights import Flights
+from proctor.gateway.flights import MAX_FREE_BYTES, Flights
 from proctor.gateway.http import HttpUpstream
 from proctor.gateway.line import Line, Means
 from proctor.gateway.passage import Way
@@ -81,7 +81,7 @@ class Gateway:
 
         Raises: as `access`.
         """
-        flights = Flights(lease, writer, attempt)
+        flights = Flights(lease, writer, attempt, most_free=MAX_FREE_BYTES)
         run = RunFolder(self._admitted.run_dir)
         opened = Opened(self.means, model, self._line(model), flights, run, sock)
         await opened.listen()

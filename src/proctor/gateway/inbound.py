@@ -32,8 +32,11 @@ _HOP_BY_HOP = frozenset(
     }
 )
 _CREDENTIALS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
+# some servers take another method from these than that of the request line
+_OVERRIDES = ("x-http-method", "x-http-method-override", "x-method-override")
 # what is about this side alone, or is said anew for the other
-_NOT_SENT = _HOP_BY_HOP | {*_CREDENTIALS, "host", "content-length", "expect", "cookie", "accept-encoding"}
+_OWN = ("host", "content-length", "expect", "cookie", "accept-encoding")
+_NOT_SENT = _HOP_BY_HOP | {*_CREDENTIALS, *_OVERRIDES, *_OWN}
 _NOT_PASSED = _HOP_BY_HOP | {"content-length", "set-cookie", "alt-svc"}
 _QUERY_KEY = "key"
 # Many bodies at once, each of which is allowed, could be more than there is memory for.
@@ -56,7 +59,9 @@ def is_from(request: BaseRequest, token: str) -> bool:
 
 def target_of(request: BaseRequest, path: str) -> str:
     """Path and query as they go on: as they came, but for a key."""
-    query = "&".join(part for part in _raw_query(request).split("&") if unquote_plus(part.partition("=")[0]) != _QUERY_KEY)
+    query = "&".join(
+        part for part in _raw_query(request).split("&") if unquote_plus(part.partition("=")[0]) != _QUERY_KEY
+    )
     return f"{path}?{query}" if query else path
 
 

@@ -183,3 +183,27 @@ def test_no_encoding_leaves_the_bytes_as_they_are(encoding: str | None) -> None:
 )
 def test_only_encodings_that_can_be_undone_are_asked_for(asked: str | None, kept: str) -> None:
     assert acceptable(asked) == kept
+
+
+# of a frame and of a block, of a checksum, and of a frame to be skipped
+_MOST_HEADS = 4 + 14 + 3 + 4 + 13
+
+
+@given(st.lists(st.binary(min_size=1, max_size=200) | st.just(bytes(5_000)), min_size=1, max_size=4), st.booleans())
+def test_a_decoder_waits_wherever_a_block_of_zstd_is_open(plain: list[bytes], with_sum: bool) -> None:
+    frame = zstandard.ZstdCompressor(write_checksum=with_sum).compressobj()
+    body, given_out = b"\x5a\x2a\x4d\x18\x05\x00\x00\x00hello", {0: b""}
+    for piece in plain:
+        body += frame.compress(piece) + frame.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+        given_out[len(body)] = given_out[max(given_out)] + piece
+    body += frame.flush() + zstandard.ZstdCompressor().compress(b"end")
+    given_out[len(body)] = b"".join(plain) + b"end"
+    decoder, came, last = Decoder("zstd"), b"", 0
+    for at, byte in enumerate(body, 1):
+        came += b"".join(decoder.feed(bytes([byte])))
+        if at in given_out:
+            last = at
+            assert came == given_out[at] and not decoder.waiting
+        else:
+            assert decoder.waiting or at - last <= _MOST_HEADS
+            assert decoder.waiting or came == given_out[last]

@@ -8,7 +8,7 @@ what a provider has kept), its size is not known, and only the model's context w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -149,6 +149,9 @@ KEPT: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {CHAT: (), RESPONSES: ("previous_response_id", "conversation"), ANTHROPIC: ("thread",), GEMINI: ()}
 )
 
+# By these a request asks for another price, or for another model behind the one that it names.
+_DEAR_HEADERS = re.compile(r"x-vertex-ai-llm-(?:shared-)?request-type|(?:x-portkey|cf-aig)-.+", re.IGNORECASE)
+
 # Tools that the client runs. Those of a provider have prices of their own, or call the model more than once.
 _OWN_TOOLS: Mapping[str, re.Pattern[str]] = MappingProxyType(
     {
@@ -177,6 +180,11 @@ TEXT_ITEMS = _words(
     "local_shell_call_output shell_call shell_call_output apply_patch_call apply_patch_call_output computer_call "
     "computer_call_output tool_search_call tool_search_output additional_tools compaction compaction_trigger"
 )
+
+
+def dear_headers(names: Iterable[str]) -> list[str]:
+    """Those of a request's headers that change its price in a way that nobody here knows."""
+    return [name.lower() for name in names if _DEAR_HEADERS.fullmatch(name)]
 
 
 def provider_tool(api: str, tool: Mapping[str, Any]) -> str | None:
