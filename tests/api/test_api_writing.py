@@ -33,7 +33,7 @@ def test_a_task_is_read_back(tmp_path: Path) -> None:
     task = read_task(folder)
     assert (task.name, task.instruction, task.agent.timeout_sec) == ("birds/greeting", "Do it.\n", 60)
     assert task.metadata == {"level": "easy"} and task.unknown_keys == ()
-    assert (task.tests_script, task.solution_script) == ("tests/test.sh", "solution/solve.sh")
+    assert task.has_tests and task.has_solution
     assert (folder / "solution/data/answer.bin").read_bytes() == b"\x00\xff"
     assert (folder / "tests/test.sh").stat().st_mode & 0o111
     assert listed(tmp_path / "deep") == [f"greeting/{name}" for name in listed(folder)]

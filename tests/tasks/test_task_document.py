@@ -47,7 +47,8 @@ def package(folder: Make, front: str = "", body: str = "Do it.\n", **more: str |
 
 def test_a_package_in_the_format_s_own_folders(folder: Make, offer: Offers) -> None:
     task = read_task(package(folder, "agent:\n  timeout_sec: 5\nverifier:\n  timeout_sec: 7\n  env: {A: x}\n"))
-    assert (task.tests_script, task.solution_script) == ("verifier/test.sh", "oracle/solve.sh")
+    assert (task.layout.test_script, task.layout.solve_script) == ("verifier/test.sh", "oracle/solve.sh")
+    assert task.has_tests and task.has_solution
     layout = task.layout
     assert (layout.tests_target, layout.tests_cwd, layout.solution_target) == ("/verifier", "/verifier", "/oracle")
     plan = environment_plan(task, offer())

@@ -27,7 +27,7 @@ from proctor.tasks.plan import ImageKnows, TaskPlan
 from proctor.tasks.recipe import Command as BuildCommand
 from proctor.tasks.recipe import Folder
 from proctor.tasks.schema import EnvironmentTable, McpServerTable
-from proctor.tasks.task import TEST_SCRIPT, Task
+from proctor.tasks.task import SOLVE_SCRIPT, TEST_SCRIPT, Task
 
 Limit = TypeVar("Limit", int, float)
 
@@ -193,10 +193,10 @@ def _from(workdir: str, path: str) -> str:
 
 
 def _solution(task: Task, plan: TaskPlan, inputs: Inputs) -> Solution | None:
-    if task.solution_script is None:
+    if not task.has_solution:
         return None
-    folder, _, script = task.solution_script.rpartition("/")
-    return Solution(inputs.at(task.path / folder), script, plan.solution_env, task.layout.solution_target)
+    folder = inputs.at(task.path / task.layout.solution)
+    return Solution(folder, SOLVE_SCRIPT, plan.solution_env, task.layout.solution_target)
 
 
 def _stricter(*limits: Limit | None) -> Limit | None:

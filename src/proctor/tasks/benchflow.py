@@ -90,8 +90,6 @@ def read_benchflow(tree: Tree) -> Task:
         toml=toml,
         environment=environment,
         verifier_environment=verifier_environment(tree, layout, toml, setup),
-        solution_script=layout.solve_script if tree.has_file(layout.solve_script) else None,
-        tests_script=layout.test_script if tree.has_file(layout.test_script) else None,
         metadata={key: plain(value) for key, value in toml.metadata.items()},
         unknown_keys=read.unknown_keys,
         migrated=read.migrated,

@@ -154,7 +154,7 @@ def _contents(task: Task, offer: Offer) -> list[Refusal]:
     if task.toml.steps:  # each step has its own, and the task is refused for its steps
         return found
     layout = task.layout
-    if task.tests_script is None:
+    if not task.has_tests:
         own = task.verifier_environment
         image = own.image if own is not None and own.folder == layout.tests else None
         if image is None:
@@ -163,7 +163,7 @@ def _contents(task: Task, offer: Offer) -> list[Refusal]:
         elif not offer.builds_images:
             message = f"The tests come with the image {image}, which a stand-in does not hold."
             found.append(Refusal(Reason.TASK_NEEDS_DOCKER, message, path=task.where, observed=image))
-    if offer.agent == "oracle" and task.solution_script is None:
+    if offer.agent == "oracle" and not task.has_solution:
         message = f"The task has no {layout.solve_script}."
         found.append(Refusal(Reason.TASK_NO_SOLUTION, message, path=str(task.path / layout.solve_script)))
     return found

@@ -92,7 +92,7 @@ class Task:
     """One task. `instruction` is what the agent gets; `instruction_sha256` is of the file as it stands.
 
     `verifier_environment` is set iff the verifier is separate: it runs in a world of its own, to which only artifacts
-    travel. `solution_script` and `tests_script` are paths inside the task, None where the task has none.
+    travel.
 
     `toml` holds every format's values in Harbor's terms. `later` is what the task uses and this version does not run
     for any agent, `later_prompts` what it does not run for agents that take a prompt; `services` are other services
@@ -108,8 +108,6 @@ class Task:
     toml: TaskToml
     environment: Environment
     verifier_environment: Environment | None
-    solution_script: str | None
-    tests_script: str | None
     metadata: Mapping[str, Any]
     unknown_keys: tuple[UnknownKey, ...]
     migrated: tuple[str, ...]
@@ -127,6 +125,16 @@ class Task:
     def digest(self) -> str:
         """SHA-256 over the folder (64 hex digits), as `tree` documents it."""
         return self.tree.digest
+
+    @property
+    def has_solution(self) -> bool:
+        """Whether it brings a program that solves it."""
+        return self.tree.has_file(self.layout.solve_script)
+
+    @property
+    def has_tests(self) -> bool:
+        """Whether it brings a program that tests it."""
+        return self.tree.has_file(self.layout.test_script)
 
     @property
     def agent(self) -> AgentTable:
