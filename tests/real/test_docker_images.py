@@ -18,6 +18,8 @@ from proctor.core.refusal import Refusal
 from proctor.core.tokens import seal_probe
 from proctor.sandbox.base import Image
 from proctor.sandbox.docker.kind import DockerKind
+from proctor.sandbox.docker.owner import BUILDING, mark
+from proctor.tasks.dockerfile import parse
 
 __all__ = ["admitted", "bench", "kind"]
 pytestmark = pytest.mark.real
@@ -39,7 +41,8 @@ class Builds:
         key = hashlib.sha256(f"{self.folder}{text}".encode()).hexdigest()
         self.made.add(f"proctor-build:{key[:32]}")
         base = {"busybox:latest": image_id(self.bench.kind, BUSYBOX)}
-        made = Image(context=context, base_ids=base, key=key)
+        stages = tuple(each.last for each in parse(text, "Dockerfile") if each.keyword == "FROM")
+        made = Image(context=context, dockerfile=text, stages=stages, base_ids=base, key=key)
         return replace(made, **changes)
 
 
@@ -55,6 +58,12 @@ def builds(bench: Bench, tmp_path: Path) -> Iterator[Builds]:
 def containers_of_builds() -> int:
     rows = call("GET", "containers/json", params={"all": "1"})
     return sum("proctor" not in " ".join(row["Names"]) for row in rows)
+
+
+def layers(bench: Bench) -> list[str]:
+    """Ids of what the builds of this test made, but for what an image lies on."""
+    rows = call("GET", "images/json", params={"filters": '{"dangling": ["true"]}'})
+    return [row["Id"] for row in rows if (row["Labels"] or {}).get(BUILDING) == mark(bench.admitted)]
 
 
 # --- prebuilt
@@ -87,7 +96,8 @@ def test_a_registry_that_gives_nothing_is_said(kind: DockerKind, pull: str) -> N
 
 async def test_facts_of_an_image_are_what_worlds_need(bench: Bench, builds: Builds) -> None:
     image = builds.image(
-        "FROM busybox:latest\nRUN echo nobody:x:65534:65534::/:/bin/sh >> /etc/passwd\nENV A=b B='c d'\nWORKDIR /srv/app\nVOLUME /data /more\nUSER nobody\nCMD never\n"
+        "FROM busybox:latest\nRUN echo nobody:x:65534:65534::/:/bin/sh >> /etc/passwd\n"
+        "ENV A=b B='c d'\nWORKDIR /srv/app\nVOLUME /data /more\nUSER nobody\nCMD never\n"
         'HEALTHCHECK CMD false\nENTRYPOINT ["/bin/false"]\n'
     )
     facts = await bench.kind.provide(image, bench.admitted)
@@ -144,7 +154,7 @@ async def test_what_is_built_is_used_again(bench: Bench, builds: Builds) -> None
     image = builds.image("FROM busybox:latest\nRUN date +%N > /made\n")
     facts = await asyncio.gather(*(bench.kind.provide(image, bench.admitted) for _ in range(3)))
     assert len({each.id for each in facts}) == 1
-    (image.context / "Dockerfile").write_text("FROM busybox:latest\nRUN exit 1\n")  # not looked at: same key
+    image = replace(image, dockerfile="FROM busybox:latest\nRUN exit 1\n")  # not looked at: same key
     assert (await DockerKind().provide(image, bench.admitted)).id == facts[0].id
 
 
@@ -155,7 +165,67 @@ async def test_a_build_that_fails_says_the_end_of_its_log(bench: Bench, builds: 
         await bench.kind.provide(image, bench.admitted)
     assert refused.value.reason is Reason.IMAGE_BUILD_FAILED
     assert "it is here" in refused.value.message and "\n1\n" not in refused.value.message
-    assert containers_of_builds() <= before
+    assert containers_of_builds() <= before and layers(bench) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FROM busybox:latest\nRUN echo one\nRUN exit 3",
+        "fRoM --platform=linux \\\n# which one\n  busybox:latest \\\n\n as first\nRUN true\nCOPY / /x\nRUN exit 3\n",
+        "# escape=`\nFROM `\nbusybox:latest\nRUN echo `\none\nRUN exit 3\n",
+        "ARG WHICH=latest\nFROM busybox:$WHICH AS one\nRUN echo one\nFROM scratch\nCOPY --from=one /bin /bin\n"
+        "FROM one\nRUN exit 3\n",
+        "FROM busybox:latest\r\nRUN echo one\r\nRUN exit 3\r\n",
+        "FROM busybox:latest",
+        "FROM busybox:latest AS one\nRUN echo one > /one\nFROM busybox:latest\nCOPY --from=one /one /one",
+    ],
+    ids=["plain", "odd", "escape", "stages", "crlf", "good", "good stages"],
+)
+async def test_of_builds_nothing_but_images_stays(bench: Bench, builds: Builds, text: str) -> None:
+    image = builds.image(text)
+    try:
+        await bench.kind.provide(image, bench.admitted)
+        good = True
+    except Refusal as refusal:
+        assert refusal.reason is Reason.IMAGE_BUILD_FAILED and "returned a non-zero code: 3" in refusal.message
+        assert BUILDING not in refusal.message
+        good = False
+    assert good is ("exit" not in text) and layers(bench) == []
+
+
+async def test_builds_of_one_run_share_layers_and_are_left_alone_while_another_fails(
+    bench: Bench, builds: Builds
+) -> None:
+    shared = "FROM busybox:latest\nRUN date +%s%N > /made\n"
+    slow = builds.image(shared + "RUN sleep 1\nRUN cp /made /slow\n")
+    first = await bench.kind.provide(builds.image(shared), bench.admitted)
+    coming = asyncio.create_task(bench.kind.provide(slow, bench.admitted))
+    with pytest.raises(Refusal):
+        await bench.kind.provide(builds.image(shared + "RUN exit 3\n"), bench.admitted)
+    said = [(await bench.run(await bench.start(image=facts.id), "cat /made"))[1] for facts in (first, await coming)]
+    assert said[0] == said[1] and layers(bench) == []
+
+
+@pytest.mark.parametrize("ignore", [None, "", ".dockerignore\nx"])
+async def test_an_image_holds_its_context_and_nothing_of_who_built_it(
+    bench: Bench, builds: Builds, ignore: str | None
+) -> None:
+    text = f"FROM busybox:latest\nCOPY . /all/\n# {ignore!r}\n"
+    image = builds.image(text)
+    (image.context / "x").write_text("")
+    (image.context / "y").write_text("")
+    if ignore is not None:
+        (image.context / ".dockerignore").write_text(ignore)
+    world = await bench.start(image=(await bench.kind.provide(image, bench.admitted)).id)
+    _, said = await bench.run(world, "cd /all; ls -A; cat Dockerfile")
+    names = {
+        None: ["Dockerfile", "x", "y"],
+        "": [".dockerignore", "Dockerfile", "x", "y"],
+        # all else is its caller's to leave out
+        ".dockerignore\nx": ["Dockerfile", "x", "y"],
+    }[ignore]
+    assert said == "".join(f"{name}\n" for name in names) + text
 
 
 @pytest.mark.parametrize("how", ["cancelled", "deadline"])
@@ -185,7 +255,7 @@ async def test_nothing_of_a_build_that_is_broken_off_stays(bench: Bench, builds:
         if not sleeps():
             break
         await asyncio.sleep(0.01)
-    assert not sleeps()
+    assert not sleeps() and layers(bench) == []
 
 
 async def test_a_base_that_moved_is_refused(bench: Bench, builds: Builds) -> None:

@@ -165,9 +165,9 @@ async def test_an_image_that_a_fork_cannot_start_from_is_a_typed_refusal(bench: 
 async def with_volume(bench: Bench, folder: Path) -> str:
     (folder / "context").mkdir()
     text = "FROM busybox:latest\nRUN mkdir -p /data/sub && echo base > /data/base && chmod 1777 /data\nVOLUME /data\n"
-    (folder / "context/Dockerfile").write_text(text)
     base = image_id(bench.kind, BUSYBOX)
-    image = Image(context=folder / "context", base_ids={"busybox:latest": base}, key="ab" * 32)
+    bases = {"busybox:latest": base}
+    image = Image(context=folder / "context", dockerfile=text, stages=(1,), base_ids=bases, key="ab" * 32)
     return (await bench.kind.provide(image, bench.admitted)).id
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import string
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -109,3 +111,22 @@ def test_labels_that_others_wrote_are_nobody_s(ours: dict[str, str]) -> None:
     for name in (owner.OWNER, owner.SCRATCH):
         assert not owner.is_left({key: text for key, text in ours.items() if key != name}, WHERE)
     assert not owner.is_left({"proctor": "run", "com.example.run": str(WHERE)}, WHERE)
+
+
+@pytest.mark.parametrize("name", ["plain", 'it\'s $HOME `a` \\ "b" # é%20'])
+def test_what_a_build_makes_carries_its_owner_in_one_plain_word(tmp_path: Path, name: str) -> None:
+    admitted = seal_admitted(run_id="r", run_dir=tmp_path / name, design_sha256="0" * 64, label="proctor-r")
+    mark = owner.mark(admitted)
+    assert set(mark) <= set("%-._~" + string.ascii_letters + string.digits)
+    assert not owner.is_left_of_build({owner.BUILDING: mark}, ELSEWHERE)
+    dead = quote(json.dumps(changed(owner.labels(tmp_path / name / "scratch", admitted), pid=dead_pid())))
+    assert owner.is_left_of_build({owner.BUILDING: dead}, ELSEWHERE)
+    far = quote(json.dumps(changed(owner.labels(WHERE, admitted), pid=dead_pid(), numbers="pid:[1]")))
+    assert not owner.is_left_of_build({owner.BUILDING: far}, ELSEWHERE)
+    assert owner.is_left_of_build({owner.BUILDING: far}, WHERE)
+
+
+@pytest.mark.parametrize("said", ["", "1", "{}", "[]", "%7B", "%FF", "[" * 100_000, '{"proctor.owner": 1}'])
+def test_a_mark_of_another_form_is_nobody_s(said: str) -> None:
+    assert not owner.is_left_of_build({owner.BUILDING: said}, WHERE)
+    assert not owner.is_left_of_build({}, WHERE)

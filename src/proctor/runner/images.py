@@ -93,32 +93,30 @@ def _builds(ready: Ready) -> Iterator[_Build]:
 
 
 def _context(build: _Build, bases: Mapping[str, ImageFacts], at: Callable[[Path], Path], admitted: Admitted) -> Image:
-    """A folder of its own for the build, whose Dockerfile names images by their ids: no name can move meanwhile."""
+    """The build, in a folder of its own, and with images named by their ids: no name can move meanwhile."""
     plan, recipe = build.plan, build.environment.recipe
     assert recipe is not None and plan.folder is not None
     ids = {base: facts.id for base, facts in bases.items()}
     key = build_key(plan, ids, next((facts.platform for facts in bases.values()), "linux"))
     folder = _folder(admitted) / key[:32]
     shutil.copytree(at(build.task.path) / plan.folder, folder, symlinks=True)
-    file = folder / "Dockerfile"
-    text = pinned(file.read_text(encoding="utf-8"), recipe, ids)
+    text = pinned((folder / "Dockerfile").read_text(encoding="utf-8"), recipe, ids)
     _leave_out(folder, build.environment.ignore)
-    file.unlink()
-    file.write_text(text, encoding="utf-8")
     return Image(
         context=folder,
+        dockerfile=text,
         base_ids={each: each for each in ids.values()},  # as the Dockerfile that is built names them
+        stages=tuple(each.last for each in recipe.instructions if each.keyword == "FROM"),
         key=key,
         timeout_sec=plan.timeout_sec,
     )
 
 
 def _leave_out(folder: Path, ignore: Ignore) -> None:
-    """Remove what `.dockerignore` keeps from a builder, but for what the builder itself reads."""
+    """Remove what `.dockerignore` keeps from a builder."""
     for here, folders, files in os.walk(folder, topdown=False):
         for path in (Path(here, name) for name in (*files, *folders)):
-            inner = path.relative_to(folder).as_posix()
-            if inner not in ignore or inner in ("Dockerfile", ".dockerignore"):
+            if path.relative_to(folder).as_posix() not in ignore:
                 continue
             if path.is_symlink() or not path.is_dir():
                 path.unlink()

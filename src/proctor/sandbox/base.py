@@ -88,15 +88,16 @@ class Image:
     """What a world is made from, where a kind has images: a prebuilt one, or a folder that says how to build it.
 
     `reference` is the image as the task writes it, `id` the one that admission found under it (None: it has to be
-    pulled first, by `pull`). Of a build, `context` is a folder with a Dockerfile, all of which goes to the builder;
-    `base_ids` has the ids of the images that it starts from, by name as written, `stages` the last line, from 1, of
-    each FROM, and `key` names the result: equal keys build the same.
+    pulled first, by `pull`). Of a build, `context` is the folder of the files that it may copy, and `dockerfile` the
+    text that says how; `stages` are the last lines, from 1, of each FROM in it, `base_ids` has the ids of the images
+    that it starts from, by name as written, and `key` names the result: equal keys build the same.
     """
 
     reference: str | None = None
     id: str | None = None
     pull: str | None = None
     context: Path | None = None
+    dockerfile: str = ""
     base_ids: Mapping[str, str] = field(default_factory=dict)
     stages: tuple[int, ...] = ()
     key: str | None = None

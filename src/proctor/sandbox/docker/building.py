@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+import json
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 from proctor.core.reasons import Reason
@@ -38,7 +38,7 @@ class Builds:
                 FILE_UNREADABLE or PATH_UNSAFE for the folder.
         """
         if image.context is None or image.key is None or not image.stages:
-            raise Refusal(Reason.IMAGE_BUILD_FAILED, "a build needs a folder, a key and its stages", observed=image.key)
+            raise Refusal(Reason.IMAGE_BUILD_FAILED, "a build needs a folder, stages and a key", observed=image.key)
         tag = f"{_REPOSITORY}:{image.key[:32]}"
         try:
             seen = await images.inspect(engine, tag)
@@ -90,10 +90,10 @@ async def _check_bases(engine: Engine, image: Image) -> None:
 
 
 async def _build(engine: Engine, image: Image, folder: Path, tag: str, mark: str) -> None:
-    label = f"LABEL {owner.BUILDING}={mark}".encode()
+    label = f"LABEL {owner.BUILDING}={mark}"
     # a file of its own, which no COPY sees: what is inside an image tells nothing of who made it
     file = f".proctor-{tag.rpartition(':')[2]}"
-    instead = await in_thread(_instead, folder, image.stages, file, label)
+    instead = await in_thread(_instead, image, folder, file, label)
     params = {
         "dockerfile": file,
         "t": tag,
@@ -113,7 +113,7 @@ async def _build(engine: Engine, image: Image, folder: Path, tag: str, mark: str
             deadline_sec=image.timeout_sec,
         ) as response:
             async for line in response.content:
-                if label not in line:
+                if label.encode() not in line:
                     log.add(line)
     except EngineError as fault:
         if body.fault is not None:
@@ -123,19 +123,19 @@ async def _build(engine: Engine, image: Image, folder: Path, tag: str, mark: str
         raise _failed(image, log, log.error)
 
 
-def _instead(folder: Path, stages: Sequence[int], file: str, label: bytes) -> dict[str, bytes]:
+def _instead(image: Image, folder: Path, file: str, label: str) -> dict[str, bytes]:
     """The Dockerfile with the label in each of its stages, and ignored. Raises Refusal (FILE_UNREADABLE)."""
+    lines = image.dockerfile.split("\n")
+    for last in sorted(image.stages, reverse=True):
+        lines.insert(last, label)
+    ignore = folder / _IGNORE
     try:
-        lines = (folder / "Dockerfile").read_bytes().split(b"\n")
-        ignore = folder / _IGNORE
         ignored = ignore.read_bytes() if ignore.exists() else _IGNORE.encode()
     except OSError as fault:
         raise Refusal(
             Reason.FILE_UNREADABLE, f"a file of a build cannot be read: {fault}", path=str(fault.filename)
         ) from fault
-    for last in sorted(stages, reverse=True):
-        lines.insert(last, label)
-    return {file: b"\n".join(lines), _IGNORE: ignored + f"\n{file}\n".encode()}
+    return {file: "\n".join(lines).encode(), _IGNORE: ignored + f"\n{file}\n".encode()}
 
 
 def _failed(image: Image, log: images.Log, why: str) -> Refusal:

@@ -73,7 +73,7 @@ async def clear_builds(engine: Engine, goes: Callable[[Mapping[str, str]], bool]
     Raises EngineError.
     """
     tried: set[str] = set()
-    removed = []
+    removed: list[str] = []
     while True:
         found = await _labelled(engine, "images/json", {"dangling": ["true"]}, label=owner.BUILDING)
         # captured worlds have the labels of their image too, and an owner of their own
