@@ -16,7 +16,7 @@ from doorway import CHAT, asking, doorway
 from loopback import KEY, Said, chat, error, model, provider
 from proctor.core.reasons import Reason
 from proctor.evidence.kinds import Kind
-from proctor.gateway import gateway
+from proctor.gateway import gateway, listening
 from proctor.gateway.passage import KEY_ECHOED
 
 # one that a header's name can be
@@ -199,3 +199,18 @@ async def test_requests_that_are_paid_for_are_not_counted_as_such(
     async with provider(chat()) as it, doorway(tmp_path, model(it.url)) as way:
         statuses = [(await way.post(asking()))[0] for _ in range(4)]
     assert statuses == [200] * 4 and len(it.seen) == 4
+
+
+async def test_an_agent_takes_a_part_of_the_files_that_may_be_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listening, "may_be_open", lambda: 24)
+    async with provider(chat()) as it, doorway(tmp_path, model(it.url)) as way:
+        kept = [await way.connect() for _ in range(3)]
+        kept[-1][1].write(b"GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n")
+        # the door knows of them once it has answered the last
+        assert (await kept[-1][0].readline()).startswith(b"HTTP/1.1 401")
+        reader, writer = await way.connect()
+        assert await way.rest(reader) == b""
+        for _, each in (*kept, (reader, writer)):
+            each.close()

@@ -8,13 +8,16 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from proctor.core.open_files import may_be_open
+
 if TYPE_CHECKING:
     from aiohttp.web import BaseRequest, Server, StreamResponse
 
 # As many as an agent can open at once.
 BACKLOG = 1_024
-# More would take the files that the run itself needs.
+# More would take the files that the run itself, and the doors of other attempts, need.
 MAX_CONNECTIONS = 1_024
+_SHARE = 8
 # An agent thinks, and runs tests, between two requests of one connection; the door's end closes it.
 KEEP_ALIVE_SEC = 6 * 3_600.0
 # What is sent although it was refused is read for so long, so that the client hears why.
@@ -59,8 +62,10 @@ class Listener:
             lingering_time=LINGER_SEC,
         )
 
+        most = min(MAX_CONNECTIONS, may_be_open() // _SHARE)
+
         def accept() -> asyncio.Protocol:
-            return connections() if len(connections.connections) < MAX_CONNECTIONS else _Full()
+            return connections() if len(connections.connections) < most else _Full()
 
         server = await asyncio.get_running_loop().create_server(accept, sock=sock, backlog=BACKLOG)
         return cls(server, connections)

@@ -29,6 +29,7 @@ from proctor.budget.ceiling import Limits
 from proctor.core.clock import SystemClock
 from proctor.core.exits import Exit
 from proctor.core.money import ZERO
+from proctor.core.open_files import allow_many
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.waiting import first_of
@@ -93,6 +94,7 @@ def serve(
         stop: given by whoever hears signals for this thread, where it is not the main one.
     """
     listen_again()
+    allow_many()
     return asyncio.run(_serve(request, ready, quiet, stop or Stop()))
 
 

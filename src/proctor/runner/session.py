@@ -19,6 +19,7 @@ from proctor.budget.authority import Authority
 from proctor.core.clock import SystemClock
 from proctor.core.exits import Exit
 from proctor.core.ids import new_run_id
+from proctor.core.open_files import allow_many
 from proctor.core.outcomes import GradeState
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -65,6 +66,7 @@ def execute(
 
     `stop` is given by whoever hears signals for this thread, where it is not the main one.
     """
+    allow_many()
     return asyncio.run(_execute(request, key, progress, confirm, stop or Stop()))
 
 
