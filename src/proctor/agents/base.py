@@ -25,8 +25,6 @@ from proctor.sandbox.base import Ended, Sandbox
 GROUP = "proctor.agents"
 # they stand in an entry of each attempt, which has 65,535 bytes for everything
 MAX_SETTINGS_BYTES = 32_768
-
-
 # limits that an agent of ours keeps by itself, as `Ended.limit_hit` names them
 LIMITS = {
     "idle": Reason.IDLE_TIMEOUT,

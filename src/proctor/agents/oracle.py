@@ -11,6 +11,7 @@ from proctor.agents.base import Answered, RowTurn, Turn, Version, no_settings
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Ended, Exec, PutItem
+from proctor.tasks.scripts import RUN_FILE
 
 
 class Oracle:
@@ -38,7 +39,7 @@ class Oracle:
         await turn.sandbox.put([PutItem(target, source=turn.solution.folder, fresh=True)])
         return await turn.sandbox.exec(
             Exec(
-                ("sh", "-c", RUN_SCRIPT, "sh", f"{target}/{turn.solution.script}"),
+                ("sh", "-c", RUN_FILE, "sh", f"{target}/{turn.solution.script}"),
                 stdout=turn.output / "oracle.txt",
                 cwd=turn.workdir,
                 env={**turn.env, "DEBIAN_FRONTEND": "noninteractive", **turn.solution.env},
@@ -51,7 +52,3 @@ class Oracle:
     async def answer(self, turn: RowTurn) -> Answered:
         """The right answer, as the row has it."""
         return Answered(turn.target)
-
-
-# bash where the image has it, as the format says; images without bash run their scripts by sh
-RUN_SCRIPT = 'if command -v bash >/dev/null 2>&1; then exec bash "$1"; else exec sh "$1"; fi'

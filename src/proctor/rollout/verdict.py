@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from proctor.agents.oracle import RUN_SCRIPT
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.grading.files import verdict_files
@@ -15,6 +14,7 @@ from proctor.grading.verdicts import read_verdicts
 from proctor.rollout.job import Job
 from proctor.rollout.worlds import OPEN, fetch_flat
 from proctor.sandbox.base import Ended, Exec, PutItem, Sandbox, Snapshot
+from proctor.tasks.scripts import RUN_FILE
 
 VERDICT_PATH = "/logs/verifier"
 _DETAIL = 600
@@ -39,7 +39,7 @@ async def run_tests(world: Sandbox, job: Job, output: Path) -> Ended:
         await world.put([PutItem(str(PurePosixPath(VERDICT_PATH).parent), fresh=True), *items])
     ended = await world.exec(
         Exec(
-            ("sh", "-c", RUN_SCRIPT, "sh", f"{tests.target}/{tests.script}"),
+            ("sh", "-c", RUN_FILE, "sh", f"{tests.target}/{tests.script}"),
             stdout=output / "test-stdout.txt",
             cwd=tests.cwd or plan.workdir,
             env={**plan.env, **tests.env},

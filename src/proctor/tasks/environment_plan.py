@@ -13,12 +13,11 @@ from proctor.tasks.images import ImagePlan
 from proctor.tasks.made_from import BuildStep, from_image, from_root
 from proctor.tasks.offer import Offer
 from proctor.tasks.recipe import Command
+from proctor.tasks.scripts import RUN_TEXT
 from proctor.tasks.task import Environment, Setup
 from proctor.tasks.tree import Tree
 from proctor.tasks.users import several_users
 from proctor.tasks.variables import Resolved, resolve
-
-_BY_BASH = 'if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; else exec sh -c "$1"; fi'
 
 
 @dataclass(frozen=True)
@@ -139,5 +138,5 @@ def _machine(environment: Environment, tree: Tree) -> list[Refusal]:
 
 
 def _setup(setup: Setup) -> Command:
-    argv = ("sh", "-c", _BY_BASH, "sh", setup.command)
+    argv = ("sh", "-c", RUN_TEXT, "sh", setup.command)
     return Command(0, argv, setup.cwd or ".", setup.user, timeout_sec=setup.timeout_sec)
