@@ -17,6 +17,7 @@ fi
 litellm=$cache/litellm/bin/litellm
 if [ ! -x "$litellm" ]; then
     rm -rf "$cache/litellm"
+    mkdir -p "$cache"
     .venv/bin/python -m venv "$cache/litellm"
     # where it cannot be had the gateway is compared with the bare pass-through alone, which is said
     "$cache/litellm/bin/python" -m pip --quiet --disable-pip-version-check install 'litellm[proxy]' >&2 || true
