@@ -13,6 +13,7 @@ import pytest
 from fake_worlds import FakeKind, FakeWorld, write_study
 from launching import Place, ready_of
 from proctor.admission.ready import Ready
+from proctor.agents.command import Command
 from proctor.core.exits import Exit
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -73,6 +74,16 @@ def test_each_folder_is_copied_once_by_its_content(ready: Ready, token: Admitted
     assert copies == sorted(digest[:32] for digest in digests)
     named = [inputs.at(ready.base / path) for path in ("tasks/t0", "program", "skills/house")]
     assert [read_tree(copy).digest for copy in named] == digests
+
+
+def test_a_run_named_by_a_relative_path_has_the_files_of_its_agent(place: Place, study: Path) -> None:
+    run = Path("beside")
+    run.mkdir()
+    token = seal_admitted(run_id="a" * 26, run_dir=run, design_sha256="0" * 64, label="proctor-test")
+    ready = ready_of(study.relative_to(place.folder), run)
+    inputs = Inputs(stage(ready, token), ready, {})
+    assert isinstance(inputs.agents["arm0"], Command)
+    assert (inputs.at(ready.base / "program") / "act.sh").read_text() == "true\n"
 
 
 def test_a_path_in_a_copied_folder_is_in_its_copy_and_others_stay(ready: Ready, token: Admitted) -> None:

@@ -63,7 +63,8 @@ class Inputs:
         own = ready.design.agent_of(arm)
         if own.files is None:
             return ready.agents[arm]
-        copy = self.at(ready.base / own.files.path)
+        # a relative path would be one from the study's folder
+        copy = self.at(ready.base / own.files.path).absolute()
         return make_agent(own.name, {**own.settings, "files": str(copy)}, ready.base, ready.handed)
 
 
