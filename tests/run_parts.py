@@ -104,7 +104,8 @@ class Ask:
 class Try:
     """One attempt: what its verifier wrote, and how it ended. `left_open` leaves it in flight.
 
-    An `answer` makes it an attempt of a question row: no world, no folder, a score in place of a verifier.
+    Each of `refused` is a request that the gateway did not pass on: why, and its words. An `answer` makes it an attempt
+    of a question row: no world, no folder, a score in place of a verifier.
     """
 
     reward: str | None = "1"
@@ -117,6 +118,7 @@ class Try:
     test_output: bytes = b"tests done\n"
     left_open: bool = False
     asks: tuple[Ask, ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()
     answer: bytes | None = None
 
 
@@ -304,6 +306,9 @@ async def _attempt(
     await add(Kind.AGENT_STARTED, {"instruction": b"Do the task."}, **started, timeout_sec=60)
     for index, ask in enumerate(each.asks):
         await _ask(add, trial, f"{attempt}/{index}", ask)
+    for reason, message in each.refused:
+        asked = {"model": trial.model, "route": "POST /chat/completions", "held": "0.000000000000"}
+        await add(Kind.EXCHANGE_REFUSED, {"request": b"{}"}, **asked, reason=reason, message=message)
     (run.path / folder / "agent").mkdir(parents=True)
     (run.path / folder / "agent/stdout.txt").write_bytes(each.agent_output)
     if each.left_open:

@@ -211,6 +211,20 @@ async def test_each_way_in_which_attempts_ended_has_one_to_look_at(
     assert lines[at + 1 : at + 3] == ["  no\\nroom", f"  proctor show run {trial_id('d', None, 'only', 1)[:8]}"]
 
 
+async def test_what_the_gateway_refused_stands_before_the_last_words_of_the_agent_that_gave_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = (("feature_unpriced", "the model `luna` has no price for cache_write tokens"), ("model_not_listed", "no"))
+    gave_up = Try(reward="0", exception="agent_error", agent_output=b"error\n", refused=refused)
+    await make_run(tmp_path / "run", design(("a",), ("only",)), Story((gave_up,)))
+    print_end(tmp_path / "run", 0, None, None)
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index("agent_error, for example a · only · 1:")
+    said = "feature_unpriced: the model `luna` has no price for cache_write tokens"
+    assert lines[at + 1] == f"  2 requests of it refused, the first {said}"
+    assert lines[at + 2] == "  last of agent/stdout.txt: error"
+
+
 async def test_output_that_leads_out_of_the_run_is_no_example(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,7 +10,7 @@ from proctor.core.refusal import Refusal
 from proctor.evidence.fold import Cell, CellCounts
 from proctor.report.reading import Reading, Row
 from proctor.report.tailing import AGENT_OUTPUTS, last_line
-from proctor.report.text import command, safe, short_path, table, typable
+from proctor.report.text import command, count, safe, short_path, table, typable
 from proctor.report.trial import label, short_id
 
 
@@ -50,6 +50,9 @@ def _example(reading: Reading, reason: str, row: Row) -> list[str]:
     lines = [f"{safe(reason)}, for example {safe(label(row))}:"]
     stopped = _ended_run(reason)
     seen = None if row.tries.folder is None or stopped is not None else _last_of_agent(reading, row.tries.folder)
+    if row.tries.refusal is not None:
+        first = "" if row.tries.refused == 1 else "the first "
+        lines.append(f"  {count(row.tries.refused, 'request')} of it refused, {first}{safe(row.tries.refusal)}")
     if seen is not None:
         lines.append(f"  last of {seen[0]}: {seen[1]}")
     elif row.tries.message:

@@ -31,7 +31,8 @@ class Tries:
     """What a trial's attempts came to so far; what describes one attempt is of the last one.
 
     `duration_ns` sums the phases of an attempt, None while it runs or where it ended without a word. `spent` is of all
-    attempts together. `rewards` are those that a hypothesis names.
+    attempts together. `rewards` are those that a hypothesis names, `refused` how many of its requests the gateway did
+    not pass on, and `refusal` why not the first of them.
     """
 
     attempts: int = 0
@@ -46,6 +47,8 @@ class Tries:
     disclosures: int = 0
     assurance: str | None = None
     rewards: Mapping[str, float] | None = None
+    refused: int = 0
+    refusal: str | None = None
     spent: Spent | None = None
 
 
@@ -251,6 +254,10 @@ def _follow(tries: dict[int, Tries], kind: Kind, body: Mapping[str, Any], wanted
         own = tries[_trial_of(body)]
         own.spent = own.spent or Spent()
         own.spent.take(body)
+    elif kind is Kind.EXCHANGE_REFUSED:
+        own = tries[_trial_of(body)]
+        own.refused += 1
+        own.refusal = own.refusal or f"{body['reason']}: {body['message']}"
     elif kind is Kind.ATTEMPT_GRADED:
         tests = body["tests"]
         own = tries[_trial_of(body)]
