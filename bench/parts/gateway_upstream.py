@@ -26,7 +26,8 @@ def _event(delta: dict[str, str], finish: str | None = None, usage: dict[str, in
         "choices": [{"index": 0, "delta": delta, "finish_reason": finish}] if usage is None else [],
         **({} if usage is None else {"usage": usage}),
     }
-    return b"data: " + json.dumps(chunk).encode() + b"\n\n"
+    # without spaces, as providers write them
+    return b"data: " + json.dumps(chunk, separators=(",", ":")).encode() + b"\n\n"
 
 
 def _whole() -> bytes:
