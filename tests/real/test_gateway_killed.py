@@ -132,6 +132,6 @@ def test_streams_that_a_kill_breaks_off_are_charged_once_and_leave_no_key(
     counted = check_money(run)
     assert (counted.estimated, counted.overruns) == (2 * TASKS, 0)
     assert drafts(run) == []
-    assert outcomes(run) == {"pass": TASKS}
+    assert outcomes(run) == {"completed": TASKS, "lost": 2 * TASKS}
     for folder in (run, study.parent):
         assert holding(folder, KEY.encode()) == []
