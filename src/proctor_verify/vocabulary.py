@@ -13,8 +13,9 @@ INPUTS = frozenset({"input", "cache_read", "cache_write", "cache_write_1h", "aud
 BUCKETS = INPUTS | frozenset({"output", "reasoning", "audio_out"})
 SCOPES = frozenset({"ceiling", "overrun", "cap", "model_cap"})
 SCORERS = frozenset({"exact", "choice", "regex", "number", "json", "python"})
-# how the paths end by which tokens are counted, for nothing
-COUNTS = ("/count_tokens", ":countTokens")
+# how the paths end by which tokens are counted, for nothing, in the formats that know it
+COUNTS_OF = {"anthropic": "/count_tokens", "gemini": ":countTokens"}
+COUNTS = tuple(COUNTS_OF.values())
 MUTATIONS = frozenset({"include_usage", "clamp_max_output"})
 
 # why an exchange may not be paid for

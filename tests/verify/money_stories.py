@@ -17,7 +17,7 @@ def money_design() -> Body:
     costly, sham = make_model("model-0", PRICES), make_model("sham", SHAM)
     for bucket, usd in (("input", "4.000000000000"), ("output", "20.000000000000")):
         costly["price"]["rows"].append({"bucket": bucket, "above_inputs": 1000, "usd_per_million": usd})
-    costly |= {"context_window": 1000, "mutations": ["include_usage"]}
+    costly |= {"api": "anthropic", "context_window": 1000, "mutations": ["include_usage"]}
     sham |= {"provider": "practice", "api": "practice", "synthetic": True}
     function = {"name": "tools:search", "sha256": "0" * 64}
     return {

@@ -221,6 +221,27 @@ def _(s: Story) -> None:
     _counted(s).body["finish"] = "stop"
 
 
+@plant("exchanges.ended", "tokens counted, and a stream")
+def _(s: Story) -> None:
+    _counted(s).body["chunks"] = s.blob(b"[[0,0]]")
+    s.repack()
+
+
+@plant("exchanges.admitted", "tokens counted in a format that counts none")
+def _(s: Story) -> None:
+    _admitted(s, _counted(s)).body["route"] = "POST /v1beta/models/x:countTokens"
+
+
+@plant("exchanges.admitted", "tokens counted, and an output")
+def _(s: Story) -> None:
+    _admitted(s, _counted(s)).body["output_bound"] = 1
+
+
+@plant("exchanges.admitted", "tokens counted, and the request changed")
+def _(s: Story) -> None:
+    _admitted(s, _counted(s)).body["mutations"] = ["include_usage"]
+
+
 @plant("exchanges.ended", "tokens counted, without an answer")
 def _(s: Story) -> None:
     _counted(s).body["http_status"] = 404
@@ -423,4 +444,5 @@ def _(s: Story) -> None:
 
 @plant("synthetic.marked", "made up, behind another provider's name")
 def _(s: Story) -> None:
-    s.design["models"][0]["api"] = "practice"
+    s.design["models"][1]["provider"] = "openai"
+    del s.design["models"][1]["synthetic"]

@@ -11,7 +11,7 @@ from proctor_verify.journal import Entry
 from proctor_verify.money import Flight
 from proctor_verify.prices import pico, usd
 from proctor_verify.run import SUPERSEDED, OpenAttempt
-from proctor_verify.vocabulary import COUNTS
+from proctor_verify.vocabulary import COUNTS, COUNTS_OF
 
 # HTTP: from here on the provider says no, and nothing is owed.
 REFUSED_FROM = 300
@@ -26,7 +26,7 @@ class ExchangesAdmitted(Check):
     doc = (
         "an exchange is admitted between the start and the end of its attempt's agent, in its order 0, 1, 2 …, of the "
         "trial's model, with no more output than the design allows, and no fewer tokens in than its request's bytes, "
-        "changed only as the design admits it; "
+        "changed only as the design admits it, and counting tokens only where the model's format can; "
         "`retries` names one of the attempt that ended without an answer"
     )
     noun = "exchanges"
@@ -62,6 +62,8 @@ class ExchangesAdmitted(Check):
         most = parts.max_output.get(arm, parts.models[model].max_output)
         if body["output_bound"] > most:
             return f"bounds the output by {body['output_bound']}, where the design allows {most}"
+        if body["route"].endswith(COUNTS):
+            return _counting(body, parts.models[model])
         return None
 
 
@@ -125,6 +127,16 @@ class CostsRecomputed(Check):
             self.fail_at(entry, fault)
 
 
+def _counting(body: dict[str, Any], model: Model) -> str | None:
+    """What speaks against an exchange that says of itself that it only counts tokens."""
+    path = COUNTS_OF.get(model.api)
+    if path is None or not body["route"].endswith(path):
+        return f"counts tokens by {body['exchange']}, which the format {model.api} does not know"
+    if body["output_bound"] or body["mutations"]:
+        return f"counts tokens by {body['exchange']}, and has an output, or a change, of its own"
+    return None
+
+
 def _has_no_answer(exchange: str, attempt: OpenAttempt) -> bool:
     of, _, index = exchange.rpartition("/")
     return of == attempt.id and int(index) < len(attempt.unanswered) and attempt.unanswered[int(index)] == 1
@@ -164,8 +176,8 @@ def _free(body: dict[str, Any], charged: int) -> str | None:
     """What contradicts itself of the end of an exchange that only counts tokens."""
     if body["outcome"] != "released" or charged or body["estimated"]:
         return f"as {body['outcome']}, charged {body['charged']}, and tokens are counted for nothing"
-    if body["finish"] is not None or body["usage"] is not None:
-        return "with a finish or a usage, and tokens were counted"
+    if any(body[name] is not None for name in ("finish", "usage", "chunks")):
+        return "with a finish, a usage or chunks, and tokens were counted"
     if body["error"] is None and not (
         body["response"] is not None and (body["http_status"] or REFUSED_FROM) < REFUSED_FROM
     ):
