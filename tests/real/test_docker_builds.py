@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from engine_left import BASE, OnTheEngine, Others, engine_or_skip, others, seen
-from real_runs import ENOUGH_SEC, Proctor, proctor, until, write_study, write_task
+from real_runs import ENOUGH_SEC, Proctor, bodies, finals, proctor, until, write_study, write_task
 
+from proctor.evidence.kinds import Kind
 from proctor.sandbox.docker.owner import BUILDING
 
 __all__ = ["others", "proctor"]
@@ -43,7 +44,7 @@ def layers(others: Others, tmp_path: Path) -> Iterator[Layers]:
 
 def make_study(folder: Path, mark: str, *steps: str) -> Path:
     """A task for each, whose image needs that step."""
-    study = write_study(folder, tasks={"t0": "exit 1\n"}, stage="epochs = 1\nreplacements = 0\n")
+    study = write_study(folder, tasks={"t0": "exit 1\n"}, stage="epochs = 1\nreplacements = 2\n")
     study.write_text(study.read_text().replace('kind = "namespace"', 'kind = "docker"'))
     for number, step in enumerate(steps):
         task = folder / f"tasks/t{number}"
@@ -69,7 +70,12 @@ def test_a_build_that_fails_leaves_no_layers_and_the_others_their_images(
 ) -> None:
     study, run = make_study(tmp_path / "study", layers.mark, "RUN exit 7", "RUN true"), tmp_path / "run"
     status, said = proctor("run", study, "--out", run, "--waive", "git_dirty", "--quiet")
-    assert "image_build_failed" in said.lower(), (status, said)
+    assert status == 1 and sorted(finals(run).values(), key=str) == [
+        ("pass", None, 1),
+        ("ungraded", "image_build_failed", None),
+    ], said
+    assert [body["replaces"] for body in bodies(run, Kind.ATTEMPT_ADMITTED)] == [None, None]
+    proctor.check(run)
     assert layers.left() == []
     named = seen("images", "-q", "--no-trunc", "--filter", "label=proctor.key")
     assert sum(f"MARK={layers.mark}" in (each["Config"]["Env"] or ()) for each in named) == 1

@@ -57,6 +57,16 @@ async def test_infrastructure_is_replaced_up_to_the_bound_and_no_further(
     assert list(finals(run).values()) == [("ungraded", "sandbox_start_failed")]
 
 
+@pytest.mark.parametrize("reason", [Reason.IMAGE_MISSING, Reason.IMAGE_MOVED, Reason.IMAGE_BUILD_FAILED])
+async def test_what_is_for_want_of_an_image_is_not_replaced(make: Bench, tmp_path: Path, reason: Reason) -> None:
+    run = tmp_path / "run"
+    make.prepare = lambda kind: setattr(kind, "refusal", reason)
+    assert await make.run(run) is Exit.DOES_NOT_HOLD
+    check_record(run)
+    assert [body["replaces"] for body in bodies(run, Kind.ATTEMPT_ADMITTED)] == [None] * 4
+    assert set(finals(run).values()) == {("ungraded", reason.id)}
+
+
 async def test_what_would_end_every_attempt_stops_the_schedule_and_costs_no_replacement(
     make: Bench, tmp_path: Path
 ) -> None:

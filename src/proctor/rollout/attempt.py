@@ -66,10 +66,11 @@ class Attempt(Steps):
         return await self.post_verify(grade)
 
     async def admit(self) -> None:
-        """On the record, durably, before anything acts."""
+        """On the record, durably, before anything acts; no further where a world can never be made."""
         await self.record.add(Kind.ATTEMPT_ADMITTED, **self.job.as_entry())
         await self.record.open()
         self._phase("start")
+        worlds.check_images(self.job)
 
     @contextlib.asynccontextmanager
     async def agent_world(self) -> AsyncIterator[Sandbox]:

@@ -33,6 +33,13 @@ LOG_BYTES = 64 * 2**20
 LOG_FILES = 2_000
 
 
+def check_images(job: Job) -> None:
+    """Raises the Refusal for which an image of its worlds could not be brought here, before its agent costs money."""
+    for plan in (job.world, job.separate):
+        if plan is not None and isinstance(plan.image, Refusal):
+            raise plan.image
+
+
 async def start(job: Job, plan: WorldPlan, role: str, tools: Tools) -> Sandbox:
     """Start a world of its own from the plan's root."""
     network = plan.network if role == "agent" else job.tests.network
@@ -55,9 +62,7 @@ async def running(coming: Awaitable[Sandbox]) -> AsyncIterator[Sandbox]:
 
 
 def _spec(job: Job, plan: WorldPlan, role: str, network: Network, tools: Tools) -> SandboxSpec:
-    """Raises the Refusal for which its image could not be brought here."""
-    if isinstance(plan.image, Refusal):
-        raise plan.image
+    assert not isinstance(plan.image, Refusal)  # said by `check_images`
     agent = job.agent
     return SandboxSpec(
         name=f"{job.trial[:8]}-{job.number}-{role[0]}",

@@ -1,7 +1,8 @@
 """Lanes: which attempt runs next, and what its end means. Blocks in the drawn order, a bounded number at once.
 
 A trial is tried until it has its final: attempts that were cut short are superseded, those that infrastructure ended
-are replaced up to the design's bound, and a reason that would end every other attempt too stops the schedule.
+are replaced up to the design's bound, unless it was for want of an image, and a reason that would end every other
+attempt too stops the schedule.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ from proctor.rollout.tools import Tools
 from proctor.runner.inputs import Inputs
 from proctor.runner.jobs import make_job
 from proctor.study.plan import Block, Plan, Trial
+
+# images are brought once, before all attempts: what one attempt lacks the next one would lack as well
+_IMAGES = frozenset({Reason.IMAGE_MISSING, Reason.IMAGE_MOVED, Reason.IMAGE_BUILD_FAILED})
 
 
 class Lanes:
@@ -190,7 +194,7 @@ class Lanes:
             if result.exception is not None and result.exception.ends_run:
                 status = Exit.STOPPED if result.exception.family is Family.BUDGET else Exit.INFRASTRUCTURE
                 stop.drain(result.exception.id, status, result.exception)
-            if result.outcome is Outcome.COMPLETED or self._is_spent(state):
+            if result.outcome is Outcome.COMPLETED or result.exception in _IMAGES or self._is_spent(state):
                 return _final_of(state, result)
         return None
 
