@@ -17,6 +17,7 @@ from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Fetched, PutItem
 from proctor.sandbox.docker import getting, putting
 from proctor.sandbox.docker.engine import Engine, EngineError, Where
+from proctor.sandbox.docker.merged import Merged
 from proctor.sandbox.docker.tarstream import END, Kind, header, padding
 
 FOLDER, LINK, PIPE, SOCKET = 1 << 31, 1 << 27, 1 << 25, 1 << 24
@@ -84,7 +85,9 @@ async def got(tmp_path: Path, archive: bytes, *, size: int = 1 << 20, files: int
         return 200, stat(FOLDER | 0o755), archive
 
     async with engine(tmp_path, answer) as made:
-        return await getting.get(made, "c", ["/logs"], tmp_path / "got", cap_bytes=size, cap_files=files)
+        return await getting.get(
+            made, "c", ["/logs"], tmp_path / "got", merged=Merged({}), cap_bytes=size, cap_files=files
+        )
 
 
 def told(rows: list[Fetched]) -> dict[str, str | None]:
@@ -172,7 +175,7 @@ async def test_links_pipes_and_sockets_are_not_asked_for(tmp_path: Path) -> None
 
     async with engine(tmp_path, answer) as made:
         paths = ["/link", "/pipe", "/socket", "/none", "/proc/1/environ", "/dev/shm/x", "/sys", "/file"]
-        rows = await getting.get(made, "c", paths, tmp_path / "got", cap_bytes=10, cap_files=10)
+        rows = await getting.get(made, "c", paths, tmp_path / "got", merged=Merged({}), cap_bytes=10, cap_files=10)
     assert told(rows) == {
         "/link": "link",
         "/pipe": "special file",
@@ -188,7 +191,7 @@ async def test_links_pipes_and_sockets_are_not_asked_for(tmp_path: Path) -> None
 async def test_a_container_that_is_gone_is_not_files_that_are_not_there(tmp_path: Path) -> None:
     async with engine(tmp_path, lambda method, path, body: (404, {}, b'{"message": "No such container"}')) as made:
         with pytest.raises(EngineError) as fault:
-            await getting.get(made, "c", ["/logs"], tmp_path / "got", cap_bytes=10, cap_files=10)
+            await getting.get(made, "c", ["/logs"], tmp_path / "got", merged=Merged({}), cap_bytes=10, cap_files=10)
     assert fault.value.gone
 
 

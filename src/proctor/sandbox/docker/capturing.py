@@ -55,6 +55,7 @@ class Capturing:
         try:
             if home is not None:
                 saved = await volumes.save(self._engine, self._container, volume_paths, home)
+            await self._check_holes()
             survey = asyncio.ensure_future(self._survey()) if self._marked is not None else None
             made = await self._engine.call(
                 "POST",
@@ -91,6 +92,15 @@ class Capturing:
         with contextlib.suppress(EngineError):  # its labels say whose it is: `prune` tries again
             async with Engine(self._engine.where) as engine:
                 await release(engine, self._taken)
+
+    async def _check_holes(self) -> None:
+        holes = None if self._uppers is None else await in_thread(self._uppers.holes_too_large)
+        if holes is not None:
+            raise Refusal(
+                Reason.CAPTURE_FAILED,
+                "files with holes are too large to be kept: in the copy they would be full",
+                observed={"bytes": holes},
+            )
 
     async def _survey(self) -> Survey:
         if self._uppers is not None:

@@ -7,6 +7,7 @@ and cannot tell what was changed again.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,12 @@ from typing import Any
 from proctor.sandbox.changes import MOST_KNOWN, Survey, Surveying
 from proctor.sandbox.docker.engine import Engine
 from proctor.sandbox.docker.paths import parents
+from proctor.sandbox.namespace.launcher import tree
 from proctor.sandbox.namespace.layers import is_opaque
 
 _LIST_SEC = 60.0
+# A commit writes holes out as zeros: a sparse file of an agent, which takes no space itself, would fill the disk.
+MOST_HOLES = 16 << 30
 
 
 class Uppers:
@@ -40,6 +44,20 @@ class Uppers:
         looking = Surveying(apart)
         looking.add(self._upper, "", self._shows_through)
         return looking.result()
+
+    def holes_too_large(self) -> int | None:
+        """Bytes that are in files and on no disk, where a commit must not write them out; else None. Raises OSError."""
+        fd = os.open(self._upper, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            found = os.statvfs(self._upper)
+            most = min(MOST_HOLES, found.f_bavail * found.f_frsize // 2)
+            holes = 0
+            for _, _, info in tree.walk(fd):
+                if stat.S_ISREG(info.st_mode):
+                    holes += max(0, info.st_size - info.st_blocks * 512) // info.st_nlink
+            return holes if holes > most else None
+        finally:
+            os.close(fd)
 
     def _shows_through(self, path: str, info: os.stat_result) -> bool:
         for lower in self._lowers:

@@ -11,8 +11,10 @@ from pathlib import Path
 from proctor.core.files import NO_SPACE
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.waiting import in_thread
 from proctor.sandbox.base import Fetched
 from proctor.sandbox.docker.engine import Engine, EngineError
+from proctor.sandbox.docker.merged import Merged
 from proctor.sandbox.docker.paths import KERNEL, Seen, look, within
 from proctor.sandbox.docker.tarstream import Entry, Kind, Malformed, TarReader
 
@@ -34,7 +36,14 @@ class _Budget:
 
 
 async def get(
-    engine: Engine, container: str, paths: Sequence[str], into: Path, *, cap_bytes: int, cap_files: int
+    engine: Engine,
+    container: str,
+    paths: Sequence[str],
+    into: Path,
+    *,
+    merged: Merged,
+    cap_bytes: int,
+    cap_files: int,
 ) -> list[Fetched]:
     """Bring plain `paths` out below `into`, in order. Sockets are not told: the engine leaves them out of archives.
 
@@ -51,6 +60,8 @@ async def get(
         tree = _Tree(path, into, budget, rows)
         if isinstance(there, str):
             tree.skip(path, there)
+            continue
+        if there.kind is Kind.FOLDER and await in_thread(merged.is_empty, path):
             continue
         try:
             async with engine.answer(

@@ -21,6 +21,7 @@ from proctor.sandbox.docker.capturing import Capturing
 from proctor.sandbox.docker.engine import Engine, EngineError, lost
 from proctor.sandbox.docker.holding import Hold
 from proctor.sandbox.docker.limit_hits import limit_hit
+from proctor.sandbox.docker.merged import Merged
 from proctor.sandbox.docker.sinks import Sinks
 from proctor.sandbox.docker.tables import disarm
 from proctor.sandbox.rules import LONGEST_SEC, check_command, plain
@@ -46,6 +47,7 @@ class DockerSandbox:
         self._replaced: list[str] = []
         self._leave = leave
         self._staying: list[commands.Running] = []
+        self._merged = Merged(built.seen)
         self._capturing = Capturing(engine, built.container, built.seen)
 
     @property
@@ -169,7 +171,13 @@ class DockerSandbox:
         into.mkdir(parents=True, exist_ok=True)
         try:
             return await getting.get(
-                self._engine, self._built.container, wanted, into, cap_bytes=cap_bytes, cap_files=cap_files
+                self._engine,
+                self._built.container,
+                wanted,
+                into,
+                merged=self._merged,
+                cap_bytes=cap_bytes,
+                cap_files=cap_files,
             )
         except EngineError as fault:
             raise lost(fault) from fault
