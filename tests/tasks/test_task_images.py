@@ -100,7 +100,7 @@ def test_pinning_changes_no_stage(bases: list[str]) -> None:
         "COPY --exclude=x . /f",
         "RUN \\\n# words\n\n --security=insecure echo",
         "run cat <<'EOF' > /x\nEOF",
-        "ADD --checksum=sha256:0 https://x/y /y",
+        "ADD --checksum=sha256:0 https://example.org/y /y",
         "FROM --platform=$BUILDPLATFORM debian:12",
     ],
 )

@@ -19,6 +19,7 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.tasks.dockerfile import Instruction, NotPlain, expand, split_words
 from proctor.tasks.offer import Offer, substitute_image
+from proctor.tasks.reach import too_far
 from proctor.tasks.recipe import Recipe, Unsupported
 from proctor.tasks.task import Environment
 from proctor.tasks.tree import Tree
@@ -77,7 +78,7 @@ def plan_image(environment: Environment, tree: Tree, offer: Offer) -> tuple[Imag
         bases=bases,
         timeout_sec=environment.table.build_timeout_sec,
     )
-    return plan, _only_buildkit(recipe, file)
+    return plan, [*_only_buildkit(recipe, file), *too_far(recipe.instructions, file)]
 
 
 def _outside(folder: str, names: Iterable[str], tree: Tree) -> list[Refusal]:
