@@ -60,6 +60,16 @@ def containers_of_builds() -> int:
     return sum("proctor" not in " ".join(row["Names"]) for row in rows)
 
 
+async def until_runs(word: str, runs: bool = True) -> None:
+    """Until a container does, or does not, run a command with the word."""
+    for _ in range(1000):
+        rows = call("GET", "containers/json", params={"all": "1"})
+        if any(word in row["Command"] for row in rows) is runs:
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"{word} runs: {not runs}")
+
+
 def layers(bench: Bench) -> list[str]:
     """Ids of what the builds of this test made, but for what an image lies on."""
     rows = call("GET", "images/json", params={"filters": '{"dangling": ["true"]}'})
@@ -197,10 +207,12 @@ async def test_of_builds_nothing_but_images_stays(bench: Bench, builds: Builds, 
 async def test_builds_of_one_run_share_layers_and_are_left_alone_while_another_fails(
     bench: Bench, builds: Builds
 ) -> None:
-    shared = "FROM busybox:latest\nRUN date +%s%N > /made\n"
-    slow = builds.image(shared + "RUN sleep 1\nRUN cp /made /slow\n")
+    shared = "FROM busybox:latest AS one\nRUN date +%s%N > /made\n"
     first = await bench.kind.provide(builds.image(shared), bench.admitted)
-    coming = asyncio.create_task(bench.kind.provide(slow, bench.admitted))
+    # its first stage is no image's, and nothing runs in it
+    rest = "RUN echo two > /two\nFROM busybox:latest\nRUN echo begun-98763 && sleep 3\nCOPY --from=one /made /two /\n"
+    coming = asyncio.create_task(bench.kind.provide(builds.image(shared + rest), bench.admitted))
+    await until_runs("98763")
     with pytest.raises(Refusal):
         await bench.kind.provide(builds.image(shared + "RUN exit 3\n"), bench.admitted)
     said = [(await bench.run(await bench.start(image=facts.id), "cat /made"))[1] for facts in (first, await coming)]
@@ -233,16 +245,7 @@ async def test_nothing_of_a_build_that_is_broken_off_stays(bench: Bench, builds:
     image = builds.image("FROM busybox:latest\nRUN echo begun-98761 && sleep 98761\n", timeout_sec=3.0)
     coming = asyncio.create_task(bench.kind.provide(image, bench.admitted))
 
-    def sleeps() -> bool:
-        rows = call("GET", "containers/json", params={"all": "1"})
-        return any("98761" in row["Command"] for row in rows)
-
-    for _ in range(1000):
-        if sleeps():
-            break
-        await asyncio.sleep(0.01)
-    else:
-        raise AssertionError("the build begins")
+    await until_runs("98761")
     if how == "cancelled":
         coming.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -251,11 +254,8 @@ async def test_nothing_of_a_build_that_is_broken_off_stays(bench: Bench, builds:
         with pytest.raises(Refusal) as refused:
             await coming
         assert refused.value.reason is Reason.IMAGE_BUILD_FAILED
-    for _ in range(1000):
-        if not sleeps():
-            break
-        await asyncio.sleep(0.01)
-    assert not sleeps() and layers(bench) == []
+    await until_runs("98761", False)
+    assert layers(bench) == []
 
 
 async def test_a_base_that_moved_is_refused(bench: Bench, builds: Builds) -> None:
