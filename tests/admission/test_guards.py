@@ -16,6 +16,7 @@ from proctor.core.money import Usd
 from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.usage import Bucket
 from proctor.sandbox.base import Availability, Capabilities, Tier
 
 CAPABLE = Capabilities(
@@ -88,6 +89,17 @@ FAULTS: dict[str, tuple[Facts, Reason]] = {
     "model-used": (
         replace(GOOD, calling=replace(CALLING, able=replace(ABLE, needs_model=False, takes_model=False))),
         Reason.MODEL_UNUSED,
+    ),
+    "prices-whole": (
+        replace(
+            GOOD,
+            calling=replace(
+                CALLING,
+                able=replace(ABLE, marks=frozenset({Bucket.CACHE_WRITE})),
+                priced={"luna": frozenset({"input", "output", "cache_write"}), "moon": frozenset({"input", "output"})},
+            ),
+        ),
+        Reason.PRICE_UNKNOWN,
     ),
     "model-suitable": (
         replace(GOOD, calling=replace(CALLING, apis={"luna": "gemini"})),

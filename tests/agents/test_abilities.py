@@ -11,6 +11,7 @@ from proctor.agents.base import Abilities, Version, abilities, agent_abilities, 
 from proctor.agents.handed import identify
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.usage import Bucket
 
 
 class Plain:
@@ -66,7 +67,7 @@ def test_what_is_no_answer_to_it_is_refused(flag: str, value: Any) -> None:
         ("toolloop", Abilities(True, True, answers_rows=True)),
         ("command", Abilities(False, True, inside=True)),
         ("mini-swe-agent", Abilities(True, True, True, frozenset({"chat"}))),
-        ("claude-code", Abilities(True, True, True, frozenset({"anthropic"}))),
+        ("claude-code", Abilities(True, True, True, frozenset({"anthropic"}), frozenset({Bucket.CACHE_WRITE}))),
         ("codex", Abilities(True, True, True, frozenset({"responses"}))),
     ],
 )

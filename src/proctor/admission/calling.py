@@ -84,7 +84,8 @@ def calling_facts(
     if able is None:
         return None
     apis = {name: model.api for name, model in models.items()}
-    return CallingFacts(file.agent.name, able, stage_models(file, stage), rows, apis)
+    priced = {name: frozenset(row.bucket for row in model.price.rows) for name, model in models.items()}
+    return CallingFacts(file.agent.name, able, stage_models(file, stage), rows, apis, priced)
 
 
 class _Functions:

@@ -148,7 +148,8 @@ class KeyFacts:
 class CallingFacts:
     """What the stage asks of its agent: the models that it names, the rows selected, and what the agent can do.
 
-    `apis` are the wire formats of those models that could be resolved, by name.
+    Of those models that could be resolved, by name: `apis` are their wire formats, `priced` the kinds of tokens that
+    their prices name.
     """
 
     agent: str
@@ -156,6 +157,7 @@ class CallingFacts:
     models: tuple[str, ...]
     rows: int
     apis: Mapping[str, str] = field(default_factory=dict)
+    priced: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,25 @@ def model_suitable(facts: Facts) -> Iterable[Refusal]:
             )
 
 
+@guard("prices-whole", "Each model's price names all kinds of tokens that the agent asks for.", Reason.PRICE_UNKNOWN)
+def prices_whole(facts: Facts) -> Iterable[Refusal]:
+    """The gateway passes on no request that asks for others, so the agent would give up in every attempt."""
+    calling = facts.calling
+    if calling is None:
+        return
+    for model, priced in calling.priced.items():
+        missing = sorted(bucket.value for bucket in calling.able.marks if bucket.value not in priced)
+        if missing:
+            yield Refusal(
+                Reason.PRICE_UNKNOWN,
+                f"the agent {calling.agent!r} asks for {', '.join(missing)} tokens, "
+                f"for which the model {model!r} has no price",
+                path=f"models.{model}.price",
+                observed=sorted(priced),
+                required=missing,
+            )
+
+
 @guard(
     "gateway-reachable",
     "An agent inside of a sandbox reaches the gateway of its model.",

@@ -20,6 +20,7 @@ from proctor.core.models import Door, Message, ModelAccess, ToolBox
 from proctor.core.reasons import Reason
 from proctor.core.redact import Redactor
 from proctor.core.refusal import Refusal
+from proctor.core.usage import Bucket
 from proctor.sandbox.base import Ended, Sandbox
 
 GROUP = "proctor.agents"
@@ -138,13 +139,15 @@ class Abilities:
 
     `needs_model`: it can do nothing without one; `takes_model`: it can call one; `inside`: it reaches it by
     `Turn.door`, from inside of the sandbox, and not by `Turn.model`. `apis` are the wire formats that it speaks (empty:
-    whatever its model does), `answers_rows` whether it answers question rows.
+    whatever its model does), `marks` the kinds of tokens that its requests make beside those of text, which a price
+    must name; `answers_rows` whether it answers question rows.
     """
 
     needs_model: bool
     takes_model: bool
     inside: bool = False
     apis: frozenset[str] = frozenset()
+    marks: frozenset[Bucket] = frozenset()
     answers_rows: bool = False
 
 
@@ -254,6 +257,7 @@ def abilities(agent_class: Any) -> Abilities:
         takes_model=bool(getattr(agent_class, "takes_model", needs_model)),
         inside=bool(getattr(agent_class, "inside", False)),
         apis=frozenset(getattr(agent_class, "apis", ())),
+        marks=frozenset(getattr(agent_class, "marks", ())),
         answers_rows=hasattr(agent_class, "answer"),
     )
 

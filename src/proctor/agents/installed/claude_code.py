@@ -9,6 +9,7 @@ from proctor.agents.base import McpServer, Turn
 from proctor.agents.installed.program import HOME, InstalledAgent, Start, merged, without_nones
 from proctor.agents.sources import NpmPart, NpmSource
 from proctor.core.models import Door
+from proctor.core.usage import Bucket
 
 # Its calls in the background go to the trial's model as well: one that nobody named would be refused.
 _MODELS = (
@@ -51,6 +52,8 @@ class ClaudeCode(InstalledAgent):
     )
     shells = ("bash", "zsh")
     apis = frozenset({"anthropic"})
+    # it has the provider keep the beginning of every conversation
+    marks = frozenset({Bucket.CACHE_WRITE})
     skills = "skills"
     logs = ("projects",)
     transports = frozenset({"stdio", "sse", "streamable-http"})
