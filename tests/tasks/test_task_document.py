@@ -84,7 +84,12 @@ def test_front_matter_in_toml_says_the_same(folder: Make) -> None:
         ("metadata: &x {}\ntask: *x\n", "alias"),
         ("metadata: {1: x}\n", "names"),
         ("- x\n", "mapping"),
-        ("metadata: !!python/name:os.system\n", "YAML"),
+        ("metadata: !!python/name:os.system\n", "a tag"),
+        ("metadata: {x: !!binary aGVsbG8=}\n", "a tag"),
+        ("metadata: !!set {a}\n", "a tag"),
+        pytest.param(f"version: 1:{'59:' * 4_000}1\n", "64 bits", id="parts of sixty"),
+        pytest.param(f"metadata: {{x: 0x{'f' * 8_000}}}\n", "64 bits", id="hexadecimal"),
+        ('metadata: {x: "\\ud800"}\n', "surrogates"),
     ],
 )
 def test_what_its_front_matter_cannot_say_is_unreadable(folder: Make, front: str, said: str) -> None:
