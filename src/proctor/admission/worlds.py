@@ -56,7 +56,7 @@ def kind_of(design: Design) -> SandboxKind:
 
 
 def choose(wanted: str, frozen: Design | None, weigh: Weigh, probe: Probe) -> World:
-    """The world that the study asks for; of `auto`, the first in which every selected task can run, else the first.
+    """The world that the study asks for; of `auto`, the first whose kind nothing speaks against, else the first.
 
     A run goes on in the kind that it began with.
     """
@@ -74,7 +74,8 @@ def choose(wanted: str, frozen: Design | None, weigh: Weigh, probe: Probe) -> Wo
             return world
         first = first or world
         if available.available and not any(obstacle.reason in _ELSEWHERE for obstacle in obstacles):
-            break
+            # what stands against it would in every other kind, and nothing else does
+            return world
     assert first is not None
     return first
 

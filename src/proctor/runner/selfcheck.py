@@ -143,12 +143,14 @@ def _wrong(agent: str, row: Row, run: Path) -> Refusal:
     printed = None if row.tries.folder is None else last_line(RunFolder(run), row.tries.folder, (VERIFIER_OUTPUT,))
     if printed is not None:
         said += f"; the last line that its tests printed: {printed[1]}"
-    look = shlex.join(["proctor", "logs", short_path(run), short_id([row], row)])
+    why = None if row.tries.message is None or row.reason is None else Reason.by_id(row.reason)
+    look = shlex.join(["proctor", "logs" if why is None else "show", short_path(run), short_id([row], row)])
+    tells = "prints what it wrote" if why is None else "tells the rest"
     return Refusal(
         reason,
         said,
         path=str(run),
         observed={"grade": row.grade, "reason": row.reason, "reward": row.reward},
         required=f"{_WHO[agent]} ends {_WANTED[agent]}",
-        remedy=f"{reason.remedy} `{look}` prints what it wrote.",
+        remedy=f"{(why or reason).remedy} `{look}` {tells}.",
     )
