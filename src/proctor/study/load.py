@@ -6,7 +6,6 @@ import copy
 import hashlib
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from proctor.core import toml
 from proctor.core.canonical import encode
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -132,7 +132,7 @@ def _bytes(path: Path) -> tuple[Path, bytes]:
 
 def _tables(data: bytes, file: Path) -> dict[str, Any]:
     try:
-        tables = tomllib.loads(data.decode("utf-8"))
+        tables = toml.loads(data.decode("utf-8"))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise _no_toml(f"line {line} is not UTF-8", file, {"line": line}) from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -13,6 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from proctor.core import toml
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.tasks.schema import Table, TaskToml
@@ -58,7 +58,7 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
     if _LONG_KEY.search(text):
         raise _unreadable("a key has more than 64 parts", where)
     try:
-        return tomllib.loads(text)
+        return toml.loads(text)
     except (ValueError, RecursionError) as error:  # an integer of 5,000 digits is a plain ValueError
         raise _unreadable(f"it is not TOML: {error}", where) from error
 
@@ -83,15 +83,15 @@ def read_config(raw: dict[str, Any], where: str, words: Mapping[str, str] = Mapp
 
     try:
         migrated = tuple(called(line) for line in _migrate(raw))
-        toml = TaskToml.model_validate(raw)
+        read = TaskToml.model_validate(raw)
     except ValidationError as error:
         raise _unreadable("; ".join(faults_of(error, called)), where) from error
     except _Unfit as error:
         raise _unreadable(called(str(error)), where) from error
     unknown = (
-        UnknownKey(called(key.name), None if key.closest is None else called(key.closest)) for key in _unknown(toml, "")
+        UnknownKey(called(key.name), None if key.closest is None else called(key.closest)) for key in _unknown(read, "")
     )
-    return ReadToml(toml, tuple(unknown), migrated)
+    return ReadToml(read, tuple(unknown), migrated)
 
 
 def faults_of(error: ValidationError, called: Callable[[str], str] = str) -> list[str]:
