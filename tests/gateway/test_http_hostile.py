@@ -184,12 +184,21 @@ async def test_a_request_has_one_method(tmp_path: Path) -> None:
 
 async def test_requests_that_cost_nothing_fill_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     body = asking(messages=[{"role": "user", "content": "x" * 1_000}])
-    monkeypatch.setattr(gateway, "MAX_FREE_BYTES", 3 * len(body))
+    monkeypatch.setattr(gateway, "MAX_FREE_BYTES", 4 * len(body) - 1)
     async with provider(error(400)) as it, doorway(tmp_path, model(it.url)) as way:
         statuses = [(await way.post(body))[0] for _ in range(6)]
         refused = await way.bodies(Kind.EXCHANGE_REFUSED)
     assert statuses == [400] * 4 + [413] * 2 and len(it.seen) == 4
     assert [(each["reason"], each["request"]) for each in refused] == [(Reason.REQUEST_TOO_LARGE.id, None)] * 2
+
+
+async def test_requests_that_are_refused_are_not_read_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = asking("another", messages=[{"role": "user", "content": "x" * 1_000}])
+    monkeypatch.setattr(gateway, "MAX_FREE_BYTES", 2 * len(body) - 1)
+    async with provider(chat()) as it, doorway(tmp_path, model(it.url)) as way:
+        statuses = [(await way.post(body))[0] for _ in range(4)]
+        assert (await way.post(asking()))[0] == 413
+    assert statuses == [404] * 2 + [413] * 2 and it.seen == []
 
 
 async def test_requests_that_are_paid_for_are_not_counted_as_such(

@@ -67,6 +67,7 @@ class Desk:
     ) -> Bounded:
         model, redactor = self._way.model, self._way.means.redactor
         try:
+            self._way.flights.check_free()
             if body is None:
                 body = await read_body(request, take)
             self._way.touch()

@@ -18,7 +18,8 @@ CLOSE_SEC = 10.0
 # What an agent asks in vain it may ask for ever: the journal is not its to fill.
 MAX_REFUSED = 256
 MAX_REFUSED_BYTES = 16 * 2**20
-# Nor is the disk an agent's: what its provider refuses, and counts of tokens, cost nothing, so no budget bounds them.
+# Nor are the disk and the processor an agent's: what is refused, here or by its provider, and counts of tokens cost
+# nothing, so that no budget bounds them.
 MAX_FREE_BYTES = 512 * 2**20
 
 
@@ -28,7 +29,7 @@ class Flights:
     `refused` is the first refusal for money, None as long as there was none.
 
     Args:
-        most_free: bytes that requests which cost nothing may have, all together; None for any number.
+        most_free: bytes that requests which cost nothing, or are refused, may have together; None for any number.
     """
 
     def __init__(self, lease: Lease, writer: EntryWriter, attempt: str, *, most_free: int | None = None) -> None:
@@ -56,6 +57,16 @@ class Flights:
         if self._closed:
             raise Refusal(Reason.LEASE_STALE, "the attempt is over, so its model cannot be asked", path=self._attempt)
 
+    def check_free(self) -> None:
+        """Raises Refusal `request_too_large`, where too much was asked for that cost nothing."""
+        if self._most_free is not None and self._free_bytes > self._most_free:
+            raise Refusal(
+                Reason.REQUEST_TOO_LARGE,
+                "the attempt's requests that cost nothing, or were refused, are larger than what is looked at of them",
+                path=self._attempt,
+                required={"bytes": self._most_free},
+            )
+
     @contextmanager
     def flight(self) -> Iterator[None]:
         """The caller's task is waited for by `close`, and cancelled where that takes too long."""
@@ -76,19 +87,9 @@ class Flights:
             before: the exchange whose request this one sends again.
 
         Raises:
-            Refusal: for money, on the record, and so `request_too_large` where more than `most_free` have cost nothing;
-                `lease_stale`; the journal's.
+            Refusal: for money, on the record; `lease_stale`; the journal's.
         """
         self.check_open()
-        if self._most_free is not None and self._free_bytes > self._most_free:
-            full = Refusal(
-                Reason.REQUEST_TOO_LARGE,
-                "the attempt's requests that cost nothing are larger than what is kept of them",
-                path=self._attempt,
-                required={"bytes": self._most_free},
-            )
-            await self.refuse(full, route=request.route)
-            raise full
         exchange = f"{self._attempt}/{self._count}"
         blobs: Mapping[str, Content] = {"request": request.recorded}
         try:
@@ -113,6 +114,7 @@ class Flights:
         Args:
             body: without secrets; not kept after `MAX_REFUSED_BYTES` of them. Raises the journal's Refusal.
         """
+        self._free_bytes += len(body or b"")
         self._refusals += 1
         if self._refusals > MAX_REFUSED and refusal is not self.refused:
             return
