@@ -67,7 +67,10 @@ def test_a_pinned_build_starts_from_ids_and_keeps_its_lines() -> None:
     assert external_images(read_recipe("\n".join(lines), "x").instructions) == tuple(ids.values())
 
 
-@pytest.mark.parametrize("line", ["ARG X\nFROM $X\n", "FROM $X\n", "FROM ${X%y}\n"])
+_LATER = "FROM debian:12 AS a\nONBUILD COPY --chown=1 --from=tools:1 /x /x\nFROM a\n"
+
+
+@pytest.mark.parametrize("line", ["ARG X\nFROM $X\n", "FROM $X\n", "FROM ${X%y}\n", _LATER])
 def test_a_base_without_a_value_is_no_build(folder: Make, images: Offers, line: str) -> None:
     with pytest.raises(NotPlain):
         external_images(read_recipe(line, "x").instructions)

@@ -27,6 +27,7 @@ from proctor.tasks.tree import Tree
 # Flags that the engine's own builder knows; BuildKit has more of them.
 _CLASSIC = {"RUN": frozenset[str](), "COPY": frozenset({"from", "chown"}), "ADD": frozenset({"chown"})}
 _NO_IMAGE = "scratch"
+_FROM = re.compile(r"\A(?:COPY|ADD)\s(?:--\S+\s+)*--from\b", re.IGNORECASE)
 # variables that BuildKit sets by itself
 _PLATFORM = re.compile(r"\$\{?(BUILD|TARGET)(PLATFORM|OS|ARCH|VARIANT)")
 
@@ -117,7 +118,7 @@ def external_images(instructions: Iterable[Instruction]) -> tuple[str, ...]:
     """The images outside of a Dockerfile that its stages, and COPY from an image, start from.
 
     Raises:
-        NotPlain: a name with a variable that has no value.
+        NotPlain: a name with a variable that has no value, or one that only an ONBUILD comes to.
     """
     return tuple(dict.fromkeys(name for _, name in _external(instructions)))
 
@@ -159,6 +160,9 @@ def _external(instructions: Iterable[Instruction]) -> Iterator[tuple[Instruction
             source = dict(instruction.flags).get("from", "")
             if source and source.lower() not in stages:
                 yield instruction, source
+        elif instruction.keyword == "ONBUILD" and _FROM.search(instruction.rest) is not None:
+            # done later, by a name that may have moved
+            raise NotPlain("an ONBUILD copies from another image")
 
 
 def _renamed(instruction: Instruction, image: str) -> str:
