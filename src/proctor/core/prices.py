@@ -8,16 +8,16 @@ divided by a million and rounded up to a whole picodollar.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property
 
-from proctor.core.money import ZERO, Usd
+from proctor.core.money import Usd
 from proctor.core.usage import INPUTS, Bucket, Usage
 
 MILLION = 10**6
-_OUTPUTS = frozenset({Bucket.OUTPUT, Bucket.REASONING})
-_TEXT_INPUTS = frozenset({Bucket.INPUT, Bucket.CACHE_READ, Bucket.CACHE_WRITE, Bucket.CACHE_WRITE_1H})
+_OUTPUTS = (Bucket.OUTPUT, Bucket.REASONING)
+_TEXT_INPUTS = (Bucket.INPUT, Bucket.CACHE_READ, Bucket.CACHE_WRITE, Bucket.CACHE_WRITE_1H)
 
 
 class NoPrice(LookupError):
@@ -56,48 +56,50 @@ class Prices:
         Raises NoPrice where a side has no price at all.
         """
         tops = {row.above_inputs for row in self.rows if row.above_inputs < input_tokens} | {0}
-        most = ZERO
+        most = 0
         for above in tops:
             # the most tokens that this tier can hold: one below the next tier's start, or the bound itself
             nexts = [row.above_inputs for row in self.rows if row.above_inputs > above]
             inputs = min([input_tokens, *nexts])
-            dearest_in = max((self._price(bucket, inputs) for bucket in self._priced(_TEXT_INPUTS)), default=None)
-            dearest_out = max((self._price(bucket, inputs) for bucket in self._priced(_OUTPUTS)), default=None)
-            if dearest_in is None or dearest_out is None:
-                raise NoPrice(Bucket.INPUT if dearest_in is None else Bucket.OUTPUT)
-            pico = dearest_in.pico * inputs + dearest_out.pico * output_tokens + self._request().pico * MILLION
-            most = max(most, Usd(-(-pico // MILLION)))
-        return most
+            dearest_in, dearest_out = self._dearest(_TEXT_INPUTS, inputs), self._dearest(_OUTPUTS, inputs)
+            pico = dearest_in * inputs + dearest_out * output_tokens + self._request * MILLION
+            most = max(most, -(-pico // MILLION))
+        return Usd(most)
 
     def _sum(self, tokens: Mapping[Bucket, int], inputs: int) -> Usd:
-        pico = self._request().pico * MILLION
+        pico = self._request * MILLION
         for bucket, count in tokens.items():
             if count:
-                pico += self._price(bucket, inputs).pico * count
+                pico += self._price(bucket, inputs) * count
         return Usd(-(-pico // MILLION))
 
-    def _request(self) -> Usd:
-        return ZERO if self.per_request is None else Usd.parse(self.per_request)
+    # read once: a run has a few prices, and asks for each of them at every exchange
+    @cached_property
+    def _request(self) -> int:
+        """Picodollars."""
+        return 0 if self.per_request is None else Usd.parse(self.per_request).pico
 
-    def _priced(self, buckets: frozenset[Bucket]) -> list[Bucket]:
-        named = {row.bucket for row in self.rows}
-        return [bucket for bucket in buckets if bucket.value in named]
-
-    def _price(self, bucket: Bucket, inputs: int) -> Usd:
-        held: PriceRow | None = None
+    @cached_property
+    def _tiers(self) -> Mapping[str, list[tuple[int, int]]]:
+        """By bucket, the greatest first: above how many input tokens, and picodollars per million."""
+        tiers: dict[str, list[tuple[int, int]]] = {}
         for row in self.rows:
-            reached = row.above_inputs == 0 or row.above_inputs < inputs
-            if row.bucket == bucket.value and reached and (held is None or row.above_inputs > held.above_inputs):
-                held = row
-        if held is None:
-            raise NoPrice(bucket)
-        return _parsed(held.usd_per_million)
+            tiers.setdefault(row.bucket, []).append((row.above_inputs, Usd.parse(row.usd_per_million).pico))
+        return {bucket: sorted(rows, key=lambda row: -row[0]) for bucket, rows in tiers.items()}
 
+    def _dearest(self, buckets: Sequence[Bucket], inputs: int) -> int:
+        """Of those that have a price. Raises NoPrice: none has, and names the first."""
+        priced = [self._price(bucket, inputs) for bucket in buckets if bucket.value in self._tiers]
+        if not priced:
+            raise NoPrice(buckets[0])
+        return max(priced)
 
-@lru_cache(maxsize=1024)
-def _parsed(text: str) -> Usd:
-    # a run has a few prices, and asks for each of them at every exchange
-    return Usd.parse(text)
+    def _price(self, bucket: Bucket, inputs: int) -> int:
+        """Picodollars per million. Raises NoPrice."""
+        for above, pico in self._tiers.get(bucket.value, ()):
+            if above == 0 or above < inputs:
+                return pico
+        raise NoPrice(bucket)
 
 
 __all__ = ["INPUTS", "NoPrice", "PriceRow", "Prices"]

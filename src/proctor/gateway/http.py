@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urlsplit
 
@@ -21,7 +22,7 @@ from proctor.gateway.wire.base import Call, endpoint
 from proctor.gateway.wire.decoding import Decoder, Undecodable
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse, ClientSession, TCPConnector
+    from aiohttp import ClientResponse, ClientSession, ClientTimeout, TCPConnector
 
 # No answer of a model comes near: what is larger is a fault or an attack, and is not held in memory.
 MAX_DECODED = 64 << 20
@@ -68,8 +69,6 @@ class HttpUpstream:
     @asynccontextmanager
     async def open(self, out: Outgoing, *, deadline_sec: float) -> AsyncIterator[HttpIncoming]:
         """See `Upstream.open`."""
-        from aiohttp import ClientTimeout
-
         timing: dict[str, int] = {}
         failing = _Failing(self._host, deadline_sec, timing)
         _TIMING.set(timing)
@@ -81,7 +80,8 @@ class HttpUpstream:
         response: ClientResponse | None = None
         try:
             try:
-                async with asyncio.timeout(deadline_sec):
+                # where a whole reply is asked for, the client's own limit says the same
+                async with asyncio.timeout(deadline_sec) if out.stream else nullcontext():
                     response = await self._open().post(
                         url,
                         # bytes go out in one piece with the head; aiohttp warns of long ones
@@ -89,11 +89,7 @@ class HttpUpstream:
                         headers=[*out.headers, *self._auth],
                         skip_auto_headers=_NOT_ADDED,
                         allow_redirects=False,
-                        timeout=ClientTimeout(
-                            total=None if out.stream else deadline_sec,
-                            sock_connect=CONNECT_SEC,
-                            sock_read=deadline_sec if out.stream else None,
-                        ),
+                        timeout=_limits(deadline_sec, out.stream),
                     )
             except failing.kinds as error:
                 failing.say(error)
@@ -126,13 +122,24 @@ class HttpUpstream:
         return self._session
 
 
+@lru_cache(maxsize=64)
+def _limits(deadline_sec: float, stream: bool) -> ClientTimeout:
+    from aiohttp import ClientTimeout
+
+    return ClientTimeout(
+        total=None if stream else deadline_sec,
+        sock_connect=CONNECT_SEC,
+        sock_read=deadline_sec if stream else None,
+    )
+
+
 # of the request that this task sends
 _TIMING: ContextVar[dict[str, int]] = ContextVar("_TIMING")
 
 
 def _connector(clock: Clock) -> TCPConnector:
     """One that notes when a request has its connection; a trace of aiohttp's does so at ten times the cost."""
-    from aiohttp import ClientRequest, ClientTimeout, TCPConnector
+    from aiohttp import ClientRequest, TCPConnector
     from aiohttp.connector import Connection
     from aiohttp.tracing import Trace
 

@@ -45,7 +45,8 @@ MAX_BODIES_BYTES = 4 * MAX_REQUEST_BYTES
 
 def is_from(request: BaseRequest, token: str) -> bool:
     """Whether a request brings this token, in one of the places in which SDKs put a key."""
-    said = [request.headers.get(name, "") for name in _CREDENTIALS]
+    headers = request.headers
+    said = [given for name in _CREDENTIALS if (given := headers.get(name)) is not None]
     if request.query_string:
         said.append(dict(parse_qsl(request.query_string)).get(_QUERY_KEY, ""))
     wanted = token.encode()

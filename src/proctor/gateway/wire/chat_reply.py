@@ -101,16 +101,26 @@ class ChatAssembly:
         self._take_usage(choice.get("usage"))
         self._finish = self.notes.text(choice.get("finish_reason")) or self._finish
         message = self.notes.obj(choice.get("message"))
+        delta = self.notes.obj(choice.get("delta"))
         if message:
             self._message = message
-        delta = self.notes.obj(choice.get("delta"))
+            self._take_part(message, whole=True)
+        if delta:
+            self._take_part(delta, whole=False)
         self._answered = self._answered or bool(message) or "delta" in choice
-        for part in filter(None, (message, delta)):
-            self._take_content(part.get("content"))
-            self._take_thoughts(part)
-            self._refused = self._refused or bool(self.notes.text(part.get("refusal")))
-            for call in self.notes.items(part.get("tool_calls")):
-                self._take_call(call, whole=part is message)
+
+    def _take_part(self, part: dict[str, Any], *, whole: bool) -> None:
+        content = part.get("content")
+        if isinstance(content, str):
+            self._text.append(content)
+        else:
+            self._take_content(content)
+        self._take_thoughts(part)
+        if not self._refused and "refusal" in part:
+            self._refused = bool(self.notes.text(part["refusal"]))
+        if "tool_calls" in part:
+            for call in self.notes.items(part["tool_calls"]):
+                self._take_call(call, whole=whole)
 
     def _take_content(self, content: Any) -> None:
         if not isinstance(content, list):

@@ -34,6 +34,7 @@ class EventParser:
         if data.endswith(b"\n\n") and self._between and b"\r" not in data:
             plain = _plain(data)
             if plain is not None:
+                self._first_line = False
                 return plain
         if self._after_cr and data.startswith(b"\n"):
             data = data[1:]
@@ -53,7 +54,7 @@ class EventParser:
     @property
     def _between(self) -> bool:
         """Whether nothing of an event, of a line or of a line's end is open."""
-        return not (self._first_line or self._after_cr or self._line or self._data or self._type)
+        return not (self._after_cr or self._line or self._data or self._type)
 
     def close(self) -> Event | None:
         """The event that no blank line ended, where the last one is such."""
