@@ -18,6 +18,7 @@ from pathlib import Path
 from proctor.budget.authority import Authority
 from proctor.budget.ceiling import Limits, ModelLimits
 from proctor.core.clock import SystemClock
+from proctor.core.collecting import collect_seldom
 from proctor.core.ids import attempt_id, new_run_id
 from proctor.core.money import ZERO, Usd
 from proctor.core.prices import PriceRow, Prices
@@ -134,4 +135,6 @@ async def _main(upstream: int, path: Path) -> None:
 
 
 if __name__ == "__main__":
+    # as the command does
+    collect_seldom()
     asyncio.run(_main(int(sys.argv[1]), Path(sys.argv[2])))

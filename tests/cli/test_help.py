@@ -52,3 +52,20 @@ def test_a_process_without_standard_streams_ends_as_it_would(closed: tuple[int, 
             timeout=60,
         )
         assert done.returncode == 0
+
+
+def test_a_command_looks_for_garbage_seldom_and_who_imports_us_is_left_alone() -> None:
+    program = (
+        "import gc\nimport proctor.cli.main as cli\nbefore = gc.get_threshold()\n"
+        "try:\n    cli.main()\nfinally:\n    print(before[0], gc.get_threshold()[0])"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program, "--version"],
+        env={**os.environ, "PYTHONPATH": str(SRC)},
+        capture_output=True,
+        check=True,
+        timeout=60,
+        text=True,
+    )
+    before, after = map(int, told.stdout.splitlines()[-1].split())
+    assert before < 2_001 and after == 20_000

@@ -10,6 +10,7 @@ import click
 
 from proctor import __version__
 from proctor.cli.streams import OutputFault, let_go, open_missing, watch
+from proctor.core.collecting import collect_seldom
 from proctor.core.exits import Exit
 from proctor.core.refusal import Refusal
 from proctor.report.text import program
@@ -91,6 +92,7 @@ def cli() -> None:
 
 def main() -> None:
     """Parse, call, and end with the one exit status."""
+    collect_seldom()
     open_missing()
     watch()
     status: int = Exit.INFRASTRUCTURE
