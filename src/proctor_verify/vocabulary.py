@@ -32,7 +32,9 @@ NOT_PASSED = frozenset(
     }
 )
 # and what its exchanges say of an attempt that stays ungraded without having come to its end
-UNPAID = REFUSED_FOR | frozenset({"request_rejected", "reply_too_large"})
+UNPAID = REFUSED_FOR | frozenset(
+    {"request_rejected", "reply_too_large", "model_not_listed", "feature_unpriced", "output_above_bound"}
+)
 
 # what an attempt can have as its exception only where an exchange of it says so
 OF_EXCHANGES = UNPAID | frozenset(

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from loopback import HELLO, KEY, Calling, Said, calling, chat, ended, error, model, provider
 
+from loopback import HELLO, KEY, Calling, Said, calling, chat, ended, error, model, provider
 from proctor.core.models import Answer, Finish, Message, Role, ToolSpec
 from proctor.core.money import ZERO, Usd
 from proctor.core.prices import PriceRow, Prices

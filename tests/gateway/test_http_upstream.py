@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from loopback import Handler, Said, admitted, provider, soon
 
+from loopback import Handler, Said, admitted, provider, soon
 from proctor.core.clock import SystemClock
 from proctor.gateway import http
 from proctor.gateway.http import HttpUpstream

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import FakeClock
 
+from loopback import FakeClock
 from proctor.gateway.rates import Rate
 
 MINUTE = 60 * 10**9

@@ -174,3 +174,12 @@ async def test_an_agent_that_gives_up_on_its_provider_is_replaced(proctor: Proct
         ("completed", None),
     ]
     assert {grade for grade, _, _ in finals(told.run).values()} == {"pass"}
+
+
+async def test_an_agent_whose_model_the_study_keeps_it_from_is_not_graded(proctor: Proctor) -> None:
+    dear = 'settings = { config = { model = { model_kwargs = { service_tier = "priority" } } } }\n'
+    told = await run(proctor, "namespace", "mini-swe-agent", ScriptedModels([WRITE]), dear + 'idle_timeout = "20s"\n')
+    assert told.status == 1, told.said
+    proctor.check(told.run)
+    assert [(grade, reason) for grade, reason, _ in finals(told.run).values()] == [("ungraded", "feature_unpriced")]
+    assert told.models.seen == []

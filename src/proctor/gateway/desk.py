@@ -23,13 +23,20 @@ if TYPE_CHECKING:
 
 # Failures whose request may come again are remembered by the digest of its body.
 _MOST_FAILED = 64
+# What the study's own words keep from a model, whoever asks.
+_BY_STUDY = frozenset({Reason.MODEL_NOT_LISTED, Reason.FEATURE_UNPRICED, Reason.OUTPUT_ABOVE_BOUND})
 
 
 class Desk:
-    """Of one model. `failed` is what went wrong with the last exchange that was to answer; None where nothing did."""
+    """Of one model. `failed` is what went wrong with the last exchange that was to answer; None where nothing did.
+
+    `turned_away` is the first refusal by which the study keeps a request from a model that was `asked` for nothing yet.
+    """
 
     def __init__(self, way: Way) -> None:
         self.failed: Failure | None = None
+        self.turned_away: Refusal | None = None
+        self.asked = False
         self._way = way
         self._failures: dict[bytes, str] = {}
         self._bodies = Bodies()
@@ -51,6 +58,7 @@ class Desk:
         out = Outgoing(
             target_of(request, route.path), sent_headers(request, encoded=encoded), bounded.sent, bounded.asked.stream
         )
+        self.asked |= not bounded.request.free
         passage = Passage(self._way, route, bounded, request)
         exchange, failure = await passage.pass_on(out, self._before(bounded))
         if failure is not None:
@@ -74,6 +82,8 @@ class Desk:
             _check_headers(request)
             return bound(model, redactor, route, body, encoding_of(request.headers.items()))
         except Refusal as refusal:
+            if refusal.reason in _BY_STUDY and not self.asked:
+                self.turned_away = self.turned_away or refusal
             kept = None if body is None else redactor.bytes(body)
             await self._way.flights.refuse(refusal, route=route_text(redactor, model, route.path), body=kept)
             raise

@@ -58,6 +58,11 @@ class Opened(Reception):
         """The first refusal for money."""
         return self._flights.refused
 
+    @property
+    def never_asked(self) -> Refusal | None:
+        """Why the study kept from its model what an agent asked, where none of it was passed on."""
+        return None if self._desk.asked else self._desk.turned_away
+
     async def close(self) -> None:
         """Take nothing more, and wait until all that is in flight is settled and on the record.
 

@@ -53,13 +53,16 @@ class Reach:
         """See that what ended an agent inside is its own doing, and not its model's.
 
         Raises:
-            Refusal: the one for which a request could not be paid for, whatever the agent made of that; and what went
-                wrong with its last exchange, where no agent of the run can go on, or this one gave up.
+            Refusal: the one for which a request could not be paid for, whatever the agent made of that; the one for
+                which none was passed on, where the model was never asked; and what went wrong with its last exchange,
+                where no agent of the run can go on, or this one gave up.
         """
         if self.opened is None:
             return
         if self.opened.refused is not None:
             raise self.opened.refused
+        if self.opened.never_asked is not None:
+            raise self.opened.never_asked
         failure = self.opened.failed
         gave_up = ended.exit_code not in (0, None)
         if failure is not None and (failure.reason.ends_run or (failure.again and gave_up)):
@@ -91,7 +94,7 @@ async def model_of(job: Try, tools: Tools, record: Record, world: Sandbox | None
     except Refusal as refusal:
         if refusal.reason in _OF_EXCHANGES and refusal.reason.id not in _said(record):
             raise RuntimeError(f"the agent gave up for {refusal.reason.id}, which its model never said") from refusal
-        if refusal.reason.family is Family.BUDGET or refusal.reason in _FINAL:
+        if refusal.reason.family in (Family.BUDGET, Family.GATEWAY) or refusal.reason in _FINAL:
             raise NotPaid(refusal) from refusal
         raise
     finally:
