@@ -81,7 +81,8 @@ class Stage(Table):
         default=None, description="When a run of the stage, or a resume of it, stops admitting; never by default."
     )
     replacements: Count = Field(
-        default=1, description="Attempts of a trial that may be replaced after typed infrastructure failures."
+        default=1,
+        description="Attempts of a trial that may be replaced after typed infrastructure failures, but not for want of an image.",
     )
     budget: Budget | None = Field(default=None, description="Money of the stage.")
     expected_costs: dict[Name, Money] = Field(default={}, description="Expected cost of each model.")
