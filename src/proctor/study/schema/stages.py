@@ -82,7 +82,7 @@ class Stage(Table):
     )
     replacements: Count = Field(
         default=1,
-        description="Attempts of a trial that may be replaced after typed infrastructure failures, but not for want of an image.",
+        description="Attempts of a trial that may be replaced after typed infrastructure failures; want of an image is none.",
     )
     budget: Budget | None = Field(default=None, description="Money of the stage.")
     expected_costs: dict[Name, Money] = Field(default={}, description="Expected cost of each model.")
