@@ -82,7 +82,8 @@ class Stage(Table):
     )
     replacements: Count = Field(
         default=1,
-        description="Attempts of a trial that may be replaced after typed infrastructure failures; want of an image is none.",
+        description="Attempts of a trial that may be replaced after typed infrastructure failures (not for want of an "
+        "image).",
     )
     budget: Budget | None = Field(default=None, description="Money of the stage.")
     expected_costs: dict[Name, Money] = Field(default={}, description="Expected cost of each model.")
