@@ -10,7 +10,7 @@ from proctor.core.reasons import Reason
 from proctor.core.redact import Redactor
 from proctor.core.refusal import Refusal
 from proctor.gateway.exchange import TOOLS_TOKENS, Request, route_text, worst_case
-from proctor.gateway.wire.asked import Asked, read_asked
+from proctor.gateway.wire.asked import Asked, asked_in, read_object
 from proctor.gateway.wire.chat import bound_key
 from proctor.gateway.wire.decoding import decoded
 from proctor.gateway.wire.formats import WIRES
@@ -41,7 +41,8 @@ def bound(model: ModelDesign, redactor: Redactor, route: Route, body: bytes, enc
             `output_above_bound`, `price_unknown`.
     """
     plain = decoded(encoding, body, MAX_REQUEST_BYTES)
-    asked = read_asked(route, plain)
+    value = read_object(plain)
+    asked = asked_in(route, value)
     _check(model, asked)
     outputs = _outputs(model, asked)
     clear, mutations = mutated(
@@ -58,7 +59,8 @@ def bound(model: ModelDesign, redactor: Redactor, route: Route, body: bytes, enc
         inputs = max(inputs, _window(model, asked))
     request = Request(
         recorded=recorded,
-        digest=WIRES[route.api].digest(recorded),
+        # what nothing was changed of, or taken out of, has been read
+        digest=WIRES[route.api].digest(value if recorded is plain else recorded),
         route=route_text(redactor, model, route.path),
         input_bound=inputs,
         output_bound=0 if free else outputs,

@@ -62,8 +62,12 @@ class Record:
         # never gather: a cancelled caller would cancel what others must still hear the outcome of. The journal keeps
         # the order, so the last one is durable last
         await until_done(pending[-1].written)
-        written = {id(each) for each in pending}
-        self._pending = [each for each in self._pending if id(each) not in written]
+        if len(self._pending) == len(pending) and self._pending[0] is pending[0]:
+            # nobody was here meanwhile, as nearly always
+            self._pending.clear()
+        else:
+            written = {id(each) for each in pending}
+            self._pending = [each for each in self._pending if id(each) not in written]
         failed = [(each, error) for each in pending if (error := each.written.exception()) is not None]
         for each, _ in failed:
             if each.body in self.said[each.kind]:

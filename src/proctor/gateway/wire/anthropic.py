@@ -70,7 +70,7 @@ class Anthropic:
         """A reader for one reply."""
         return BodyReader(AnthropicAssembly(), stream=stream, whole=whole)
 
-    def digest(self, body: bytes) -> str:
+    def digest(self, body: bytes | dict[str, Any]) -> str:
         """Of `messages` and `tools` as they stand in the body; `system` is the content of a first message."""
         request = read_request(body)
         system = [{"role": "system", "content": request["system"]}] if request.get("system") else []

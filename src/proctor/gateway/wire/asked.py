@@ -48,7 +48,11 @@ def read_asked(route: Route, body: bytes) -> Asked:
         Refusal: `request_unreadable` where the body is no JSON object, or is ambiguous, nests too deeply, names no
             model, or says a bound that is none.
     """
-    request = _object(body)
+    return asked_in(route, read_object(body))
+
+
+def asked_in(route: Route, request: dict[str, Any]) -> Asked:
+    """The same, of a body that was read already, and stays as it is. Raises as `read_asked`."""
     if route.api == GEMINI:
         request = camel(request)
         if isinstance(request.get("generationConfig"), dict):
@@ -78,7 +82,8 @@ def read_asked(route: Route, body: bytes) -> Asked:
     )
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def read_object(body: bytes) -> dict[str, Any]:
+    """What a request's body, decoded, is. Raises Refusal `request_unreadable`."""
     try:
         value = json_value(body)
     except Refusal as refusal:

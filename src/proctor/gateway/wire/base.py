@@ -154,8 +154,11 @@ class Wire(Protocol):
         """
         ...
 
-    def digest(self, body: bytes) -> str:
+    def digest(self, body: bytes | dict[str, Any]) -> str:
         """SHA-256 (hex) of the canonical JSON of `{messages, tools}` of a request's body, in the provider's own words.
+
+        Args:
+            body: or what `read_request` made of it, where it was read already.
 
         Raises:
             Refusal: `json_invalid` where the body is not a JSON object.

@@ -79,7 +79,7 @@ class Chat:
         """A reader for one reply."""
         return BodyReader(ChatAssembly(), stream=stream, whole=whole)
 
-    def digest(self, body: bytes) -> str:
+    def digest(self, body: bytes | dict[str, Any]) -> str:
         """Of `messages` and `tools` as they stand in the body; none are an empty list."""
         request = read_request(body)
         return content_digest(request.get("messages") or [], request.get("tools") or [])

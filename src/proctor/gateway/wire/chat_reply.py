@@ -24,6 +24,11 @@ _FINISHES = {
     "model_length": Finish.LENGTH,
     "content_filter": Finish.REFUSED,
 }
+# What a chunk of text may hold beside it: what is not read, and what says nothing where it is null.
+_TEXT_CHUNK = frozenset(
+    {"id", "object", "created", "model", "system_fingerprint", "obfuscation", "service_tier", "choices", "usage"}
+)
+_TEXT_CHOICE = frozenset({"index", "delta", "logprobs", "finish_reason"})
 
 
 class _CallParts:
@@ -59,9 +64,15 @@ class ChatAssembly:
 
     def take(self, value: dict[str, Any]) -> None:
         """A body or a chunk: it may hold an error, choices and a usage at once."""
+        if "service_tier" in value:
+            self._counts.served(value["service_tier"])
+        text = _only_text(value) if self._model is not None else None
+        if text is not None:
+            self._answered = True
+            self._text.append(text)
+            return
         self._error = self._error or error_in(value)
         self._model = self._model or self.notes.text(value.get("model")) or None
-        self._counts.served(value.get("service_tier"))
         self._take_usage(value.get("usage"))
         wrapped = value.get("x_groq")
         if isinstance(wrapped, dict):
@@ -214,6 +225,21 @@ class ChatAssembly:
             notes=self.notes,
             flags=said.flags + ([] if said.listed and not said["sources"] else [Flag.UNPRICED_UNITS]),
         )
+
+
+def _only_text(value: dict[str, Any]) -> str | None:
+    """The text of a chunk that says nothing else, as nearly all of a stream do: read in a third of the time."""
+    if not _TEXT_CHUNK.issuperset(value) or value.get("object") == "error" or value.get("usage") is not None:
+        return None
+    choices = value.get("choices")
+    choice = choices[0] if isinstance(choices, list) and len(choices) == 1 else None
+    if not isinstance(choice, dict) or not _TEXT_CHOICE.issuperset(choice) or choice.get("finish_reason") is not None:
+        return None
+    delta = choice.get("delta")
+    if choice.get("index", 0) != 0 or not isinstance(delta, dict) or len(delta) != 1:
+        return None
+    text = delta.get("content")
+    return text if isinstance(text, str) else None
 
 
 def usage_of(

@@ -43,7 +43,7 @@ class Decoder:
     """
 
     def __init__(self, encoding: str | None) -> None:
-        names = [name for name in _names(encoding) if name != IDENTITY]
+        names = [name for name in _names(encoding) if name != IDENTITY] if encoding else []
         unknown = [name for name in names if name not in _STAGES]
         if unknown or len(names) > MOST_ENCODINGS:
             raise Undecodable(f"the encoding {(encoding or '')[:60]!r} is not known")

@@ -74,7 +74,7 @@ class Gemini:
         """A reader for one reply."""
         return BodyReader(GeminiAssembly(), stream=stream, whole=whole)
 
-    def digest(self, body: bytes) -> str:
+    def digest(self, body: bytes | dict[str, Any]) -> str:
         """Of `contents` and `tools` as they stand in the body; `systemInstruction` is a first content."""
         request = read_request(body)
         system = [request["systemInstruction"]] if request.get("systemInstruction") else []

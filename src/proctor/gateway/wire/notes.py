@@ -41,7 +41,7 @@ class Notes:
         if not isinstance(value, list):
             self.add(Flag.MALFORMED)
             return []
-        return [self.obj(item) for item in value]
+        return [item if isinstance(item, dict) else self.obj(item) for item in value]
 
     def text(self, value: Any) -> str:
         """Text; empty where it is null."""

@@ -49,8 +49,10 @@ def check_effort(model: ModelDesign, words: Collection[str]) -> None:
         )
 
 
-def read_request(body: bytes) -> dict[str, Any]:
-    """The object that a request's body is. Raises Refusal `json_invalid`."""
+def read_request(body: bytes | dict[str, Any]) -> dict[str, Any]:
+    """The object that a request's body is, which may have been read already. Raises Refusal `json_invalid`."""
+    if isinstance(body, dict):
+        return body
     value = strictjson.loads(body, max_bytes=MAX_REQUEST_BYTES)
     if not isinstance(value, dict):
         raise Refusal(Reason.JSON_INVALID, "the body of a request is no JSON object", observed=type(value).__name__)

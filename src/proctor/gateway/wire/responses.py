@@ -77,7 +77,7 @@ class Responses:
         """A reader for one reply."""
         return BodyReader(ResponsesAssembly(), stream=stream, whole=whole)
 
-    def digest(self, body: bytes) -> str:
+    def digest(self, body: bytes | dict[str, Any]) -> str:
         """Of `input` and `tools` as they stand in the body; `instructions` are the content of a first message."""
         request = read_request(body)
         said = request.get("instructions")
