@@ -91,8 +91,14 @@ class EventParser:
 
 
 def _plain(data: bytes) -> list[Event] | None:
-    """Whole events of one data line each, as nearly all providers send them; None where one has anything else."""
-    blocks = data[:-2].split(b"\n\n")
-    if any(block[:6] != b"data: " or b"\n" in block for block in blocks):
-        return None
-    return [Event("", block[6:]) for block in blocks if len(block) > 6]
+    """Whole events of one data line each, behind their type or not, as nearly all providers send them; else None."""
+    events: list[Event] = []
+    for block in data[:-2].split(b"\n\n"):
+        name = b""
+        if block[:7] == b"event: ":
+            name, _, block = block[7:].partition(b"\n")
+        if block[:6] != b"data: " or b"\n" in block:
+            return None
+        if len(block) > 6:
+            events.append(Event(name.decode("utf-8", "replace"), block[6:]))
+    return events
