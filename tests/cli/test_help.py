@@ -68,4 +68,4 @@ def test_a_command_looks_for_garbage_seldom_and_who_imports_us_is_left_alone() -
         text=True,
     )
     before, after = map(int, told.stdout.splitlines()[-1].split())
-    assert before < 2_001 and after == 20_000
+    assert before < 2_001 and after == 5_000
