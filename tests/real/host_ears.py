@@ -125,7 +125,9 @@ def _six() -> list[tuple[str, str]]:
         lines = Path("/proc/net/if_inet6").read_text().splitlines()
     except FileNotFoundError:
         return []
-    return [(socket.inet_ntop(socket.AF_INET6, bytes.fromhex(line.split()[0])), line.split()[5]) for line in lines]
+    found = [(socket.inet_ntop(socket.AF_INET6, bytes.fromhex(line.split()[0])), line.split()[5]) for line in lines]
+    # the host's ends of other containers' networks come and go meanwhile
+    return [(address, name) for address, name in found if not name.startswith("veth")]
 
 
 def _scope_of(address: str) -> str:
