@@ -78,7 +78,9 @@ class Doorway:
     clock: FakeClock
     _entries: list[Entry] | None = None
 
-    async def post(self, body: bytes, path: str = CHAT, **more: Any) -> tuple[int, Mapping[str, str], bytes]:
+    async def post(
+        self, body: bytes | AsyncIterator[bytes], path: str = CHAT, **more: Any
+    ) -> tuple[int, Mapping[str, str], bytes]:
         """Send, and read all: status, headers, body."""
         headers = {"authorization": f"Bearer {self.opened.door.token}", "content-type": "application/json"}
         headers |= more.pop("headers", {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import AsyncIterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -96,7 +97,7 @@ async def test_an_encoded_request_goes_on_as_it_came(encoding: str, tmp_path: Pa
 
 
 async def test_chunked_bodies_and_expectations(tmp_path: Path) -> None:
-    async def pieces():  # type: ignore[no-untyped-def]
+    async def pieces() -> AsyncIterator[bytes]:
         yield asking()[:9]
         yield asking()[9:]
 

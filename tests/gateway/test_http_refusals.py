@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -97,12 +98,12 @@ async def test_one_of_100_mb_is_refused_before_it_is_read(tmp_path: Path) -> Non
 async def test_one_in_chunks_is_read_up_to_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proctor.gateway.inbound.MAX_REQUEST_BYTES", 1_000)
 
-    async def endless():  # type: ignore[no-untyped-def]
+    async def endless() -> AsyncIterator[bytes]:
         for _ in range(100):
             yield bytes(100)
 
     async with provider(chat()) as it, doorway(tmp_path, model(it.url)) as way:
-        status, _, _ = await way.post(endless())  # type: ignore[arg-type]
+        status, _, _ = await way.post(endless())
     assert status == 413 and it.seen == []
 
 

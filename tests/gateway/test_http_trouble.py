@@ -266,7 +266,8 @@ async def test_a_client_that_takes_nothing_is_let_go(tmp_path: Path) -> None:
         _, writer = await way.connect()
         body = asking(stream=True)
         head = f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {way.token}\r\n"
-        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        transport: Any = writer.transport
+        transport.pause_reading()
         writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         await soon(lambda: bool(way.record.said.get(Kind.EXCHANGE_ENDED)))
         (done,) = way.record.said[Kind.EXCHANGE_ENDED]

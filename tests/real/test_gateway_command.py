@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from threaded_provider import QuietHandler, ThreadedProvider
 
 from proctor.core.money import Usd
 from proctor.evidence.callstate import read_calls
@@ -31,17 +31,14 @@ WORST = Usd((len(ASKED) + 2) * 10**12)
 SEC = 60
 
 
-class Upstream:
+class Upstream(ThreadedProvider):
     """A provider that answers once `go_on` is set; `came` counts its requests."""
 
     def __init__(self) -> None:
         self.came = threading.Semaphore(0)
-        self.go_on = threading.Event()
         upstream = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Handler(QuietHandler):
             def do_POST(self) -> None:
                 self.rfile.read(int(self.headers["content-length"]))
                 upstream.came.release()
@@ -62,21 +59,10 @@ class Upstream:
                 except OSError:
                     self.close_connection = True
 
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/v1"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        super().__init__(Handler)
 
     def wait(self) -> None:
         assert self.came.acquire(timeout=SEC), "nothing came"
-
-    def end(self) -> None:
-        self.go_on.set()
-        self.server.shutdown()
-        self.server.server_close()
 
 
 @pytest.fixture

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from provider_runs import KEY, VARIABLE, model
 from real_runs import Leftovers, Proctor, bodies, ended, has_entry, kill, outcomes, proctor, until, write_task
+from threaded_provider import QuietHandler, ThreadedProvider
 
 from money_runs import Plan, check_money, write_study
 from proctor.evidence.kinds import Kind
@@ -34,16 +33,13 @@ open("/app/answer", "w").write("right\\n")
 """
 
 
-class Provider:
+class Provider(ThreadedProvider):
     """Streams more than is kept in memory, and a key; then the end, once `go_on` is set."""
 
     def __init__(self) -> None:
-        self.go_on = threading.Event()
         it = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Handler(QuietHandler):
             def do_POST(self) -> None:
                 self.rfile.read(int(self.headers["content-length"]))
                 key = self.headers["authorization"].removeprefix("Bearer ")
@@ -67,18 +63,7 @@ class Provider:
                 self.wfile.write(b"data: " + json.dumps(value).encode() + b"\n\n")
                 self.wfile.flush()
 
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/v1"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def end(self) -> None:
-        self.go_on.set()
-        self.server.shutdown()
-        self.server.server_close()
+        super().__init__(Handler)
 
 
 @pytest.fixture
