@@ -139,9 +139,14 @@ def study() -> str:
     return page
 
 
-def checks() -> str:
+def check_table() -> str:
     """Every check of the second program, in the order of its report."""
     rows = [(f"`{check.id}`", check.doc) for check in import_module("proctor_verify.checks").CHECKS]
+    return table(("check", "what holds"), rows)
+
+
+def checks() -> str:
+    """The page of the checks."""
     return "\n\n".join(
         [
             "# Checks",
@@ -149,7 +154,7 @@ def checks() -> str:
                 """What `proctor verify RUN` and `python -m proctor_verify RUN` look at, in the order of the report.
                 Each line of it is *pass*, *fail*, *not applicable* or *cannot tell*, with what was seen and where."""
             ),
-            table(("check", "what holds"), rows),
+            check_table(),
         ]
     )
 
@@ -164,6 +169,7 @@ PAGES: dict[str, Callable[[], str]] = {
 PARTS: dict[tuple[str, str], Callable[[], str]] = {
     ("evidence-format.md", "kinds"): kinds,
     ("evidence-format.md", "reason ids"): reason_ids,
+    ("evidence-format.md", "checks"): check_table,
     ("reference.md", "exit status"): exits,
 }
 

@@ -26,7 +26,7 @@ from proctor_verify.shapes import (
     record,
     where,
 )
-from proctor_verify.vocabulary import BUCKETS, CAUSES, EXITS, MUTATIONS, NETWORKS, REASONS, SCOPES, SCORERS
+from proctor_verify.vocabulary import ANCHORS, BUCKETS, CAUSES, EXITS, MUTATIONS, NETWORKS, REASONS, SCOPES, SCORERS
 
 TRIAL = matches(r"[0-9a-f]{16}", "a trial id")
 ATTEMPT = matches(r"[0-9a-f]{16}/(?:0|[1-9][0-9]{0,8})", "an attempt id")
@@ -35,6 +35,7 @@ GRADE = one_of("pass", "fail", "ungraded")
 ASSURANCE = one_of("isolated", "shared", "live")
 REASON = among("a reason id of format 1", REASONS)
 CAUSE = among("a cause of a drain", CAUSES | REASONS)
+ANCHOR = among("an anchor", ANCHORS)
 EXIT = Shape("an exit status of a run", lambda v: type(v) is int and v in EXITS)
 
 _FILE_REF = record(path=TEXT, sha256=SHA256)
@@ -139,6 +140,15 @@ KINDS: dict[str, dict[str, Shape]] = {
         "lost": list_of(ATTEMPT),
     },
     "checkpoint.made": {"path": TEXT, "sha256": SHA256, "size": FROM_ONE, "root": SHA256},
+    "checkpoint.anchored": {"anchor": ANCHOR, "path": TEXT, "sha256": SHA256, "size": FROM_ONE},
+    "anchor.failed": {
+        "anchor": ANCHOR,
+        "size": FROM_ONE,
+        "attempts": FROM_ONE,
+        "return_code": or_null(integer(-255, 255)),
+        "reason": REASON,
+        "message": TEXT,
+    },
     "block.admitted": {
         "block": COUNT,
         "task": TEXT,

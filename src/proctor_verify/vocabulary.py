@@ -16,6 +16,7 @@ SCORERS = frozenset({"exact", "choice", "regex", "number", "json", "python"})
 # how the paths end by which tokens are counted, for nothing, in the formats that know it
 COUNTS_OF = {"anthropic": "/count_tokens", "gemini": ":countTokens"}
 COUNTS = tuple(COUNTS_OF.values())
+ANCHORS = frozenset({"git", "drop"})
 MUTATIONS = frozenset({"include_usage", "clamp_max_output"})
 
 # why an exchange may not be paid for
@@ -192,6 +193,12 @@ REASONS = UNGRADED | frozenset(
         "format_unknown",
         "write_failed",
         "key_unreadable",
+        "evidence_withheld",
+        "trial_unfinished",
+        "anchor_unreachable",
+        "anchor_rejected",
+        "anchor_differs",
+        "timestamp_failed",
         "agent_timeout",
         "agent_error",
         "agent_killed",

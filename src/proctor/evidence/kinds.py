@@ -76,6 +76,28 @@ class Kind(Enum):
             "root": "hex tree head",
         },
     )
+    CHECKPOINT_ANCHORED = KindDoc(
+        "checkpoint.anchored",
+        "Names a receipt that stands: a checkpoint is at an anchor too. All are named but those of the last checkpoint.",
+        {
+            "anchor": "git | drop",
+            "path": "`checkpoints/<size, 12 digits>.<anchor>.json`",
+            "sha256": "of the receipt",
+            "size": "entries covered",
+        },
+    )
+    ANCHOR_FAILED = KindDoc(
+        "anchor.failed",
+        "A checkpoint could not be pushed to an anchor, and what it said was asked for again in vain.",
+        {
+            "anchor": "git | drop",
+            "size": "entries covered by the checkpoint",
+            "attempts": "how often it was tried, from 1",
+            "return_code?": "of the last command that pushed; null where none ended",
+            "reason": "reason id",
+            "message": "one sentence",
+        },
+    )
     BLOCK_ADMITTED = KindDoc(
         "block.admitted",
         "A block (task, model, epoch, with all its arms) may run. Again after a resume, if its end was not reached.",

@@ -144,7 +144,7 @@ class Recovered(Check):
     def _goes_between(self, entry: Entry) -> bool:
         if entry.kind in ("exchange.ended", "attempt.files", "attempt.ended"):
             return entry.body["attempt"] in self._lost
-        return entry.kind == "checkpoint.made"
+        return entry.kind in ("checkpoint.made", "checkpoint.anchored")
 
 
 class Ended(Check):

@@ -71,3 +71,29 @@ WRITE_FAILED = Words(
 KEY_UNREADABLE = Words(
     Family.EVIDENCE, "A key cannot be read.", "Name a file of `proctor keys`, a vkey or sha256: of the raw key."
 )
+EVIDENCE_WITHHELD = Words(
+    Family.EVIDENCE,
+    "This is a public copy of a run: what was asked for needs bodies that are withheld in it.",
+    "Ask whoever has the run itself; digests of what is withheld stand in the journal.",
+)
+TRIAL_UNFINISHED = Words(
+    Family.EVIDENCE, "The trial has no final yet: there is nothing to prove of it.", "Finish it with `proctor resume`."
+)
+ANCHOR_UNREACHABLE = Words(
+    Family.EVIDENCE,
+    "An anchor of the study does not answer.",
+    "Look at its address and the network; `proctor resume` goes on, `proctor anchor` pushes what was not.",
+)
+ANCHOR_REJECTED = Words(
+    Family.EVIDENCE,
+    "An anchor answered, and did not take the checkpoint.",
+    "Look at what it says; the run needs the right to push to its own ref, and to nothing else.",
+)
+ANCHOR_DIFFERS = Words(
+    Family.EVIDENCE,
+    "What an anchor holds is not what was pushed there.",
+    "Find out who else writes there: a run's ref and folder are its own.",
+)
+TIMESTAMP_FAILED = Words(
+    Family.EVIDENCE, "A timestamp authority gave no answer that holds.", "Try again, or name another authority."
+)
