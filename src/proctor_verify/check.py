@@ -26,8 +26,12 @@ class Check:
     unblinded: ClassVar[bool] = False
     needs_design: ClassVar[bool] = False
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
+    run: Run
+
+    def __init__(self, run: Run | None = None) -> None:
+        """`run` is None for a rule of a design that stands alone."""
+        if run is not None:
+            self.run = run
         self.looked = 0
         self._fails: list[Finding] = []
         self._failed = 0

@@ -21,11 +21,11 @@ FULL = Plants(full_story)
 # Designs.
 
 
-def rule(what: str) -> Callable[[Callable[[Body], None]], None]:
+def rule(check: str, what: str) -> Callable[[Callable[[Body], None]], None]:
     """Declare a fault of a budget's amounts, in a run in which nothing was begun."""
 
     def declare(alter: Callable[[Body], None]) -> None:
-        BARE.before_sealing("budget.rules", what)(lambda s: alter(s.design["budget"]))
+        BARE.before_sealing(f"budget.{check}", what)(lambda s: alter(s.design["budget"]))
 
     return declare
 
@@ -34,71 +34,99 @@ def _off(amount: str, picos: int = 1) -> str:
     return money(picodollars(amount) + picos)
 
 
-@rule("a cap that is no share of the allocation")
+@rule("caps-proportional", "a cap that is no share of the allocation")
 def _(budget: Body) -> None:
     budget["models"][1]["cap"] = _off(budget["models"][1]["cap"], -1)
 
 
-@rule("a cap half a quantum and a picodollar off")
+@rule("caps-proportional", "a cap half a quantum and a picodollar off")
 def _(budget: Body) -> None:
     budget["cap_quantum"] = "0.010000000000"
     budget["models"][0]["cap"] = "0.054999999999"
 
 
-@rule("a reserve that is not that of its cost")
+@rule("caps-proportional", "a cap for a model that is expected to cost nothing")
+def _(budget: Body) -> None:
+    budget["models"][0]["cap"] = budget["allocation"]
+    budget["models"][1].update(expected=money(0), cap=money(1), reserve=money(0))
+
+
+@rule("reserves-proportional", "a reserve that is not that of its cost")
 def _(budget: Body) -> None:
     budget["models"][0]["reserve"] = _off(budget["models"][0]["reserve"])
 
 
-@rule("a reserve of another factor")
+@rule("reserves-proportional", "a reserve half a quantum and a picodollar off")
+def _(budget: Body) -> None:
+    budget["reserve_quantum"] = "0.010000000000"
+    budget["models"][1]["reserve"] = "0.015000000001"
+
+
+@rule("reserves-proportional", "a reserve of another factor")
 def _(budget: Body) -> None:
     budget["reserve_factor"] = 1.0000001
 
 
-@rule("a reserve above its cap")
+@rule("reserves-in-caps", "a reserve above its cap")
 def _(budget: Body) -> None:
     for share in budget["models"]:
         share["reserve"] = _off("0.000000000000", 4 * picodollars(share["reserve"]))
     budget["reserve_factor"] = 4
 
 
-@rule("an allocation above the cap")
+@rule("reserves-in-caps", "a reserve a picodollar above its cap")
+def _(budget: Body) -> None:
+    budget["reserve_factor"] = 3
+    budget["reserve_quantum"] = "0.000000000002"
+    for share in budget["models"]:
+        share["reserve"] = _off(share["cap"])
+
+
+@rule("allocation-in-cap", "an allocation above the cap")
 def _(budget: Body) -> None:
     budget["cap"] = "0.089999999999"
 
 
-@rule("prior spend that is not counted")
+@rule("prior-spend-counted", "prior spend that is not counted")
 def _(budget: Body) -> None:
     budget["prior_spend"]["amount"] = "0.010000000001"
 
 
-@rule("all spent before")
+@rule("ceiling-free", "all spent before")
 def _(budget: Body) -> None:
     budget["spent_before"] = "0.115000000000"
 
 
-@rule("no cost expected")
+@rule("expected-positive", "no cost expected")
 def _(budget: Body) -> None:
     for share in budget["models"]:
         share.update(dict.fromkeys(("expected", "cap", "reserve"), "0.000000000000"))
 
 
-@rule("blocks that are not planned")
+@rule("whole", "blocks that are not planned")
 def _(budget: Body) -> None:
     for share in budget["models"]:
         share["blocks"] = 6
     budget["reserve_factor"] = 2
 
 
-@rule("a model that the stage does not have")
+@rule("whole", "a model that the stage does not have")
 def _(budget: Body) -> None:
     budget["models"].append({**budget["models"][0], "name": "another"})
-    for share in budget["models"]:
-        share["cap"] = money(picodollars(share["expected"]) * 3 // 5)
-    budget["reserve_factor"] = 1
 
 
-@BARE.before_sealing("budget.rules", "no budget, and a model that costs money")
+@rule("whole", "a model that has no share")
+def _(budget: Body) -> None:
+    budget["models"].pop()
+
+
+@BARE.before_sealing("budget.whole", "fewer blocks than are planned, under a selection")
+def _(s: Story) -> None:
+    s.design["selection"] = {"limit": 3}
+    s.design["budget"]["models"][0]["blocks"] = 2
+
+
+@BARE.before_sealing("budget.there", "no budget, and a model that costs money")
 def _(s: Story) -> None:
     del s.design["budget"]
 
@@ -369,6 +397,14 @@ def _(s: Story) -> None:
     s.find("run.ended").body["reason"] = s.find("run.draining").body["cause"] = "cap_reached"
 
 
+def a_stage_of_which_a_part_runs(s: Story) -> None:
+    """No fault: under a selection, the budget is of more models and blocks than the design."""
+    s.design["selection"] = {"limit": 3}
+    for share in s.design["budget"]["models"]:
+        share["blocks"] = 6
+    s.design["budget"]["reserve_factor"] = 2
+
+
 def nothing_left_in_a_block(s: Story) -> None:
     """No fault: a block whose finals are all there is taken up again, and sets nothing aside."""
     end = s.find("block.ended", block=0)
@@ -383,5 +419,6 @@ SOUND = (
     up_to_the_ceiling,
     a_cap_of_a_model,
     refused_without_an_overrun,
+    a_stage_of_which_a_part_runs,
     nothing_left_in_a_block,
 )

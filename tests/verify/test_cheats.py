@@ -134,7 +134,7 @@ def _(s: Story) -> None:
     s.files["summary.json"] = Late(lambda s: s.settled(was).replace(b'"charged":"6.', b'"charged":"5.', 1))
 
 
-@WHOLE.before_sealing("budget.rules", "the budget is gone")
+@WHOLE.before_sealing("budget.there", "the budget is gone")
 def _(s: Story) -> None:
     del s.design["budget"]
     for step in s.entries():

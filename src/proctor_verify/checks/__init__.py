@@ -6,6 +6,7 @@ from proctor_verify.check import Check
 from proctor_verify.checks import (
     attempts,
     budget,
+    budget_rules,
     checkpoints,
     chunks,
     derived,
@@ -23,6 +24,9 @@ from proctor_verify.checks import (
     rows,
     summaries,
 )
+
+# What a design is held to wherever it stands, once it can be read.
+DESIGN_RULES: tuple[type[design.DesignRule], ...] = (rows.SyntheticMarked, *budget_rules.RULES)
 
 CHECKS: tuple[type[Check], ...] = (
     journal.Lines,
@@ -45,8 +49,7 @@ CHECKS: tuple[type[Check], ...] = (
     manifests.Verdict,
     design.Digest,
     design.Plan,
-    rows.SyntheticMarked,
-    budget.BudgetRules,
+    *DESIGN_RULES,
     attempts.BlocksAdmitted,
     attempts.BlocksDrawn,
     attempts.BlocksEnded,

@@ -91,44 +91,11 @@ class BudgetCeiling(Check):
         self.looked += 1
         budget, money, held = self.design.parts.budget, self.run.money, pico(entry.body["held"])
         if budget is None:
-            return  # said by budget.rules where a model costs anything, else by costs.recomputed
+            return  # said by budget.there where a model costs anything, else by costs.recomputed
         if money.crossed:
             self.fail_at(entry, f"admits {entry.body['exchange']} after an overrun took the run past its ceiling")
         elif (total := money.total + money.more(attempt.block, held)) > budget.ceiling:
             self.fail_at(entry, f"takes the run to {usd(total)}, past its ceiling of {usd(budget.ceiling)}")
-
-
-class BudgetRules(Check):
-    id = "budget.rules"
-    doc = (
-        "the design's amounts follow from each other: caps and reserves from expected costs within half a quantum, "
-        "allocation at most the cap, reserves at most caps, prior spend counted, something left below the ceiling; "
-        "models that cost anything have a budget"
-    )
-    noun = "budgets"
-    needs_design = True
-    unblinded = True
-
-    def finish(self) -> None:
-        parts = self.design.parts
-        if parts.budget is None:
-            if costly := [name for name, model in parts.models.items() if not model.prices.free]:
-                self.fail("design.json", f"has no budget, and {costly[0]} costs money")
-            return
-        self.looked = 1
-        for fault in _broken(parts.budget):
-            self.fail("design.json", fault)
-        self._models(parts.budget)
-
-    def _models(self, budget: Budget) -> None:
-        names = {name for name in self.design.models if name is not None}
-        planned = len(self.design.tasks) * self.design.epochs
-        narrowed = self.design.narrowed
-        if not names <= budget.shares.keys() or (not narrowed and names != budget.shares.keys()):
-            self.fail("design.json", "has a budget of other models than the stage's")
-        for name, share in budget.shares.items():
-            if share.blocks < planned or (share.blocks > planned and not narrowed):
-                self.fail("design.json", f"counts {share.blocks} blocks of {name}, and plans {planned}")
 
 
 class CeilingDisclosed(Check):
@@ -220,28 +187,3 @@ class CeilingDisclosed(Check):
         if money.crossed_now and "ceiling" not in said:
             return "ends an opening in which the ceiling was passed, and no ceiling.reached says so"
         return None
-
-
-def _broken(budget: Budget) -> list[str]:
-    """The rules that a budget's amounts break, multiplied out so that all is whole numbers but the reserve factor."""
-    shares, faults = budget.shares, []
-    total = sum(share.expected for share in shares.values())
-    if shares and not total:
-        faults.append("expects no cost at all")
-    for name, share in shares.items():
-        if total and 2 * abs(share.cap * total - budget.allocation * share.expected) > budget.cap_quantum * total:
-            faults.append(f"has a cap of {usd(share.cap)} for {name}, which is not its share of the allocation")
-        off = abs(share.reserve * share.blocks - budget.factor * share.expected)
-        if 2 * off > budget.reserve_quantum * share.blocks or not share.blocks:
-            faults.append(f"has a reserve of {usd(share.reserve)} for {name}, which is not that of its expected cost")
-        if share.reserve > share.cap:
-            faults.append(f"has a reserve of {usd(share.reserve)} for {name}, above its cap of {usd(share.cap)}")
-    if 2 * sum(share.cap for share in shares.values()) > 2 * budget.allocation + len(shares) * budget.cap_quantum:
-        faults.append("has caps that come to more than the allocation")
-    if budget.allocation > budget.cap:
-        faults.append(f"has an allocation of {usd(budget.allocation)}, above the cap of {usd(budget.cap)}")
-    if budget.spent_before < budget.prior:
-        faults.append(f"counts {usd(budget.spent_before)} as spent before, and declares {usd(budget.prior)}")
-    if shares and budget.spent_before >= budget.ceiling:
-        faults.append(f"has {usd(budget.spent_before)} spent before, which reaches the ceiling")
-    return faults

@@ -1,8 +1,23 @@
-"""Checks of the frozen design against the run's first entry."""
+"""Checks of the frozen design: against the run's first entry, and what a design is held to wherever it stands."""
 
 from __future__ import annotations
 
 from proctor_verify.check import Check
+from proctor_verify.design import Design
+
+
+class DesignRule(Check):
+    """A rule that a design holds or breaks by itself, with a run or without one."""
+
+    needs_design = True
+    unblinded = True
+
+    def judge(self, design: Design) -> None:
+        """Look at a design."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        self.judge(self.design)
 
 
 class Digest(Check):
@@ -33,10 +48,9 @@ class Plan(Check):
         if self.run.design_sha256 is None:
             self.cannot_tell("there is no design")
             return
+        self.judge(design, self.run.design_fault)
         if design is None:
-            self.fail("design.json", self.run.design_fault or "cannot be read")
             return
-        self.looked = design.trials
         if first is None:
             self.cannot_tell("no entry 0 counts the plan")
             return
@@ -45,3 +59,10 @@ class Plan(Check):
         planned = {"trials": design.trials, "blocks": design.blocks}
         if first["planned"] != planned:
             self.fail("design.json", f"plans {planned}, and entry 0 counts {first['planned']}")
+
+    def judge(self, design: Design | None, fault: str | None) -> None:
+        """Look at a design that could be read, or at why it could not."""
+        if design is None:
+            self.fail("design.json", fault or "cannot be read")
+        else:
+            self.looked = design.trials

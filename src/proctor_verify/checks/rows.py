@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from proctor_verify.check import Check
+from proctor_verify.checks.design import DesignRule
+from proctor_verify.design import Design
 from proctor_verify.design_parts import PRACTICE
 from proctor_verify.journal import Entry
 
@@ -52,15 +54,13 @@ class AnswersScored(Check):
             self.fail_at(entry, f"grades {attempt.id} {entry.body['grade']}, and no answer of it was scored")
 
 
-class SyntheticMarked(Check):
+class SyntheticMarked(DesignRule):
     id = "synthetic.marked"
     doc = f"a model of provider `{PRACTICE}` is marked as synthetic in the design, and has that `api`, and no other is"
     noun = "models"
-    needs_design = True
-    unblinded = True
 
-    def finish(self) -> None:
-        for name, model in self.design.parts.models.items():
+    def judge(self, design: Design) -> None:
+        for name, model in design.parts.models.items():
             self.looked += 1
             if len({model.synthetic, model.provider == PRACTICE, model.api == PRACTICE}) > 1:
                 said = f"{'' if model.synthetic else 'not '}marked as synthetic"
