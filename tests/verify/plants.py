@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from builder import Story
 from primitives import Signer
 from stories import full_story
+
+if TYPE_CHECKING:
+    from proctor_verify import Report
 
 STRANGER = Signer(2)
 Alter = Callable[[Story], None]
@@ -30,19 +35,36 @@ class Plant:
     def id(self) -> str:
         return f"{self.check}: {self.what}"
 
+    def write(self, folder: Path) -> Signer:
+        """The run with its fault; whose key it has."""
+        story = self.story()
+        self.alter(story)
+        story.write(folder)
+        self.spoil(folder)
+        return story.signer
+
+    def look(self, folder: Path, signer: Signer, *, blind: bool = False) -> Report:
+        """What the second program says of it, `blind` without the check that must find it."""
+        # imported here and not before: the mutation run makes plants once, and has them looked at by many programs
+        from proctor_verify import verify
+        from proctor_verify.checks import CHECKS
+
+        checks = [check for check in CHECKS if not blind or check.id != self.check]
+        return verify(folder, self.key or signer.fingerprint, checks=checks)
+
 
 class Plants(list[Plant]):
     """The faults of one module, in the order of their declaration, in a story of its own or in the full one."""
 
     def __init__(self, story: Callable[[], Story] = full_story) -> None:
         super().__init__()
-        self._story = story
+        self.story = story
 
     def before_sealing(self, check: str, what: str) -> Callable[[Alter], Alter]:
         """Declare a fault that is planted in the story."""
 
         def declare(alter: Alter) -> Alter:
-            self.append(Plant(check, what, alter, story=self._story))
+            self.append(Plant(check, what, alter, story=self.story))
             return alter
 
         return declare
@@ -51,7 +73,7 @@ class Plants(list[Plant]):
         """Declare a fault that is done to the finished folder."""
 
         def declare(spoil: Spoil) -> Spoil:
-            self.append(Plant(check, what, spoil=spoil, story=self._story))
+            self.append(Plant(check, what, spoil=spoil, story=self.story))
             return spoil
 
         return declare
@@ -65,3 +87,16 @@ def flip(path: Path, at: int = 0) -> None:
     data = bytearray(path.read_bytes())
     data[at] ^= 1
     path.write_bytes(data)
+
+
+def all_plants() -> list[Plant]:
+    """Of every module of plants that there is."""
+    names = sorted(path.stem for path in Path(__file__).parent.glob("plants_*.py"))
+    return [plant for name in names for plant in importlib.import_module(name).PLANTS]
+
+
+def all_sound() -> list[tuple[Callable[[], Story], Alter]]:
+    """What looks odd and is sound: of each module that has such `SOUND` alterations, in the story that it alters."""
+    names = sorted(path.stem for path in Path(__file__).parent.glob("plants_*.py"))
+    modules = [importlib.import_module(name) for name in names]
+    return [(module.PLANTS.story, alter) for module in modules for alter in getattr(module, "SOUND", ())]
