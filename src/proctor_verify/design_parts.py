@@ -1,4 +1,4 @@
-"""The parts of a design that are about models, money, tools and question rows: their shapes, and what is read of them.
+"""Parts of a design, models, money, tools, question rows and anchors: their shapes, and what is read of them.
 
 Unlike the rest of a design they are taken apart to the last field: money is added up by them.
 """
@@ -14,6 +14,7 @@ from proctor_verify.errors import Unreadable
 from proctor_verify.prices import Prices, pico
 from proctor_verify.shapes import (
     COUNT,
+    FLAG,
     FROM_ONE,
     MONEY,
     NUMBER,
@@ -28,7 +29,7 @@ from proctor_verify.shapes import (
     where,
     with_optional,
 )
-from proctor_verify.vocabulary import BUCKETS, MUTATIONS, SCORERS
+from proctor_verify.vocabulary import ANCHORS, BUCKETS, MUTATIONS, SCORERS
 
 PRACTICE = "practice"
 QUESTION = "question"
@@ -78,6 +79,11 @@ _BUDGET = with_optional(
         models=list_of(record(name=TEXT, expected=MONEY, cap=MONEY, reserve=MONEY, blocks=COUNT)),
     ),
     prior_spend=record(amount=MONEY, source=TEXT, sha256=SHA256),
+)
+_ANCHOR = where(
+    with_optional(record(every_sec=FROM_ONE, required=FLAG), git=TEXT, drop=TEXT),
+    "with git, drop or both",
+    lambda v: "git" in v or "drop" in v,
 )
 _ARM_MODEL = record(effort=or_null(TEXT), max_output_tokens=or_null(FROM_ONE))
 
@@ -130,8 +136,16 @@ class Budget:
 
 
 @dataclass(frozen=True)
+class Anchors:
+    """Where checkpoints are pushed: what the design calls the place, by the kind of anchor."""
+
+    locations: dict[str, str]
+    required: bool
+
+
+@dataclass(frozen=True)
 class Parts:
-    """What a design says of models, money and rows.
+    """What a design says of models, money, rows and anchors.
 
     `max_output` has the arms that bound the output otherwise than the models do; `rows` has 1 for each task that is a
     question row, else 0.
@@ -141,6 +155,7 @@ class Parts:
     max_output: dict[str, int]
     budget: Budget | None
     rows: bytes
+    anchors: Anchors
 
     @property
     def synthetic(self) -> tuple[str, ...]:
@@ -173,6 +188,7 @@ def read_parts(design: dict[str, Any]) -> Parts:
         max_output={arm["name"]: most for arm in design["arms"] if (most := _max_output(arm)) is not None},
         budget=_budget(design["budget"]) if "budget" in design else None,
         rows=_rows(design),
+        anchors=_anchors(design),
     )
 
 
@@ -210,6 +226,14 @@ def _budget(value: Any) -> Budget:
         shares=shares,
         prior=pico(value["prior_spend"]["amount"]) if "prior_spend" in value else 0,
     )
+
+
+def _anchors(design: dict[str, Any]) -> Anchors:
+    if "anchor" not in design:
+        return Anchors({}, required=False)
+    value = design["anchor"]
+    _require(value, _ANCHOR, "anchor")
+    return Anchors({kind: value[kind] for kind in sorted(ANCHORS) if kind in value}, value["required"])
 
 
 def _rows(design: dict[str, Any]) -> bytes:
