@@ -1,14 +1,15 @@
 """The journal: one appender for a run. Many wait, one group at a time is written, and who is told is durable.
 
-The event loop orders entries, a thread of its own writes them. After an error of the disk nothing is retried: every
-waiter and later caller gets the refusal, and only `close` may still end the run on the record, on a fresh handle.
+The event loop orders entries, a thread of its own writes them (`commits`). After an error of the disk nothing is
+retried: every waiter and later caller gets the refusal, and only `close` may still end the run on the record, on a
+fresh handle.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from proctor.core.clock import Clock, SystemClock
@@ -16,6 +17,7 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.waiting import wait_through
 from proctor.evidence import openings, reserve
+from proctor.evidence.commits import Commits, Told, Waiting
 from proctor.evidence.disk import write_refusal
 from proctor.evidence.entries import JOURNAL
 from proctor.evidence.keys import OperatorKey
@@ -27,7 +29,6 @@ from proctor.evidence.writer import CHECKPOINT_NS, Draft, Stamps, Writer
 
 # A disk that has not answered by then is taken for broken.
 COMMIT_DEADLINE_SEC = 120.0
-MAX_GROUP = 4096
 
 # What an end after an error may need to read the journal again; it does six times as many.
 _REREAD_PER_SEC = 10_000
@@ -36,7 +37,7 @@ _REREAD_PER_SEC = 10_000
 class Journal:
     """The one writer of a run. Made by `create` or `reopen`, ended by `close`; for one event loop."""
 
-    def __init__(self, run: RunFolder, lock: Lock, stamps: Stamps, writer: Writer, thread: ThreadPoolExecutor) -> None:
+    def __init__(self, run: RunFolder, lock: Lock, stamps: Stamps, writer: Writer, commits: Commits) -> None:
         """For `create` and `reopen`."""
         self.run_id = writer.signer.run_id
         self.poisoned: Refusal | None = None
@@ -44,17 +45,18 @@ class Journal:
         self._lock = lock
         self._stamps = stamps
         self._writer = writer
-        self._thread = thread
+        self._commits = commits
         self._loop = asyncio.get_running_loop()
-        self._pending: list[tuple[Draft, asyncio.Future[int]]] = []
-        self._writing: list[tuple[Draft, asyncio.Future[int]]] = []
-        self._job: asyncio.Future[list[int | Refusal]] | None = None
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._woken = False
+        self._unsettled: deque[Waiting] = deque()
+        # Entries that the thread was given, and has told of.
+        self._given = 0
+        self._told = 0
+        self._progress = 0.0
+        self._quiet: asyncio.Future[None] | None = None
         self._closing = False
         self._deadline: asyncio.TimerHandle | None = None
         self._checkpoint_timer: asyncio.TimerHandle | None = None
+        commits.begin(writer, stamps, self._hear)
 
     @classmethod
     async def create(
@@ -110,13 +112,13 @@ class Journal:
     async def _open(cls, run: RunFolder, lock: Lock, stamps: Stamps, opening: Callable[[], Writer]) -> Journal:
         if not lock.holds(run):
             raise ValueError("the lock of this run is not held")
-        thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal")
-        work = asyncio.get_running_loop().run_in_executor(thread, opening)
+        commits = Commits(asyncio.get_running_loop())
+        work = commits.run(opening)
         cancelled = await wait_through(work)
         error = work.exception()
         if error is None and cancelled is None:
-            return cls(run, lock, stamps, work.result(), thread)
-        thread.shutdown(wait=False)
+            return cls(run, lock, stamps, work.result(), commits)
+        commits.end()
         if error is None:
             work.result().close()
         elif isinstance(error, OSError):
@@ -187,12 +189,15 @@ class Journal:
         reserve.release(self._run)
 
     async def _close(self, ended: Draft | None) -> None:
+        self._commits.make_no_checkpoints()
         if ended is not None and self.poisoned is None:
             self._post(ended).add_done_callback(_read)
         try:
             async with asyncio.timeout(COMMIT_DEADLINE_SEC + self.size / _REREAD_PER_SEC):
-                await self._idle.wait()
-                await self._loop.run_in_executor(self._thread, self._last_job(ended))
+                if self._told != self._given:
+                    self._quiet = self._loop.create_future()
+                    await self._quiet
+                await self._commits.run(self._last_job(ended))
         except TimeoutError as error:
             # The lock stays with this process: its thread may still come to write.
             raise Refusal(Reason.WRITE_FAILED, "the disk does not answer", path=JOURNAL) from error
@@ -205,7 +210,7 @@ class Journal:
         finally:
             self._cancel(self._deadline)
             self._cancel(self._checkpoint_timer)
-            self._thread.shutdown(wait=False)
+            self._commits.end()
         self._lock.release()
 
     def _last_job(self, ended: Draft | None) -> Callable[[], None]:
@@ -216,63 +221,52 @@ class Journal:
 
     def _post(self, draft: Draft) -> asyncio.Future[int]:
         future: asyncio.Future[int] = self._loop.create_future()
-        self._pending.append((draft, future))
-        self._idle.clear()
-        self._wake()
+        waiting = Waiting(draft, future)
+        if self._told == self._given:
+            self._progress = self._loop.time()
+            if self._deadline is None:
+                self._deadline = self._loop.call_later(COMMIT_DEADLINE_SEC, self._look_at_disk)
+        self._given += 1
+        self._unsettled.append(waiting)
+        self._commits.put(waiting)
         return future
 
-    def _wake(self) -> None:
-        # Not at once: whoever else can run in this turn of the loop joins the group.
-        if self._job is None and not self._woken:
-            self._woken = True
-            self._loop.call_soon(self._start)
-
-    def _start(self) -> None:
-        self._woken = False
-        if self._job is not None or self.poisoned is not None:
+    def _hear(self, told: Told) -> None:
+        self._told += len(told.group)
+        self._progress = self._loop.time()
+        if self._told == self._given and self._quiet is not None and not self._quiet.done():
+            self._quiet.set_result(None)
+        if told.error is not None or self.poisoned is not None:
+            self._poison(told.error)
             return
-        if self._writer.is_checkpoint_due(self._stamps.mono()):
-            self._cancel(self._checkpoint_timer)
-            self._checkpoint_timer = None
-            self._run_job(lambda: self._writer.checkpoint(self._stamps))
-        elif self._pending:
-            self._writing, self._pending = self._pending[:MAX_GROUP], self._pending[MAX_GROUP:]
-            drafts = [draft for draft, _ in self._writing]
-            self._run_job(lambda: self._writer.commit(drafts))
-        else:
-            self._idle.set()
-
-    def _run_job(self, job: Callable[[], list[int | Refusal]]) -> None:
-        self._idle.clear()
-        self._job = self._loop.run_in_executor(self._thread, job)
-        self._job.add_done_callback(self._done)
-        self._deadline = self._loop.call_later(COMMIT_DEADLINE_SEC, self._give_up)
-
-    def _done(self, job: asyncio.Future[list[int | Refusal]]) -> None:
-        self._job = None
-        self._cancel(self._deadline)
-        error = job.exception()
-        if error is not None or self.poisoned is not None:
-            self._poison(error)
-            return
-        for (_, future), outcome in zip(self._writing, job.result(), strict=True):
-            if future.done():
+        for waiting, outcome in zip(told.group, told.outcomes, strict=True):
+            self._unsettled.popleft()
+            if waiting.future.done():
                 continue
             if isinstance(outcome, Refusal):
-                future.set_exception(outcome)
+                waiting.future.set_exception(outcome)
             else:
-                future.set_result(outcome)
-        self._writing = []
+                waiting.future.set_result(outcome)
+        if not told.group:
+            self._cancel(self._checkpoint_timer)
+            self._checkpoint_timer = None
         if self._checkpoint_timer is None and self._writer.is_uncovered:
             self._checkpoint_timer = self._loop.call_later(CHECKPOINT_NS / 1e9, self._look_at_checkpoint)
-        self._wake()
 
     def _look_at_checkpoint(self) -> None:
         self._checkpoint_timer = None
-        self._wake()
+        self._commits.look()
 
-    def _give_up(self) -> None:
-        self._poison(TimeoutError("the disk does not answer"))
+    def _look_at_disk(self) -> None:
+        """One timer for all groups: each would cost as much as a tenth of its entry."""
+        self._deadline = None
+        if self._told == self._given:
+            return
+        left = self._progress + COMMIT_DEADLINE_SEC - self._loop.time()
+        if left > 0:
+            self._deadline = self._loop.call_later(left, self._look_at_disk)
+        else:
+            self._poison(TimeoutError("the disk does not answer"))
 
     def _poison(self, error: BaseException | None) -> None:
         if self.poisoned is None:
@@ -280,13 +274,12 @@ class Journal:
                 self.poisoned = write_refusal(error, JOURNAL)
             else:
                 self.poisoned = Refusal(Reason.WRITE_FAILED, f"writing evidence failed: {error!r}", path=JOURNAL)
-        for _, future in [*self._writing, *self._pending]:
-            if not future.done():
-                future.set_exception(_again(self.poisoned))
-                _read(future)
-        self._writing, self._pending = [], []
-        if self._job is None:
-            self._idle.set()
+        self._commits.refuse(self.poisoned)
+        for waiting in self._unsettled:
+            if not waiting.future.done():
+                waiting.future.set_exception(_again(self.poisoned))
+                _read(waiting.future)
+        self._unsettled.clear()
 
     @staticmethod
     def _cancel(timer: asyncio.TimerHandle | None) -> None:

@@ -1,0 +1,167 @@
+"""The thread that writes a journal: it takes what waits as one group, and tells the event loop what became of it.
+
+A queue wakes it, and it answers with one call into the loop for each group. Of the time that a lone entry takes, what
+is not the disk's is the way there and back: nothing else may lie on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple, TypeVar
+
+from proctor.core.refusal import Refusal
+from proctor.evidence.writer import Draft, Stamps, Writer
+
+T = TypeVar("T")
+
+MAX_GROUP = 4096
+
+
+class Waiting(NamedTuple):
+    """An entry that has its place in the order, and who waits for it."""
+
+    draft: Draft
+    future: asyncio.Future[int]
+
+
+class Told(NamedTuple):
+    """What became of a group: an outcome for each of it, or the error that ended all writing.
+
+    A checkpoint is told of as a group of none.
+    """
+
+    group: list[Waiting]
+    outcomes: list[int | Refusal]
+    error: BaseException | None
+
+
+class Commits:
+    """One thread and its queue. All methods are for the event loop; none waits."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._queue: SimpleQueue[Waiting | Callable[[], None]] = SimpleQueue()
+        self._writer: Writer | None = None
+        self._stamps: Stamps | None = None
+        self._told: Callable[[Told], None] | None = None
+        self._error: BaseException | None = None
+        self._checkpoints = True
+        self._over = False
+        # A process that ends waits for no disk: who was not told was promised nothing.
+        self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
+        self._thread.start()
+
+    def begin(self, writer: Writer, stamps: Stamps, told: Callable[[Told], None]) -> None:
+        """Before the first `put`: what writes, and what is called in the loop for each group."""
+        self._writer, self._stamps, self._told = writer, stamps, told
+
+    def put(self, waiting: Waiting) -> None:
+        """An entry, behind everything that was put before."""
+        self._queue.put(waiting)
+
+    def look(self) -> None:
+        """Have a checkpoint made if one is due."""
+        self._queue.put(_nothing)
+
+    def refuse(self, error: BaseException) -> None:
+        """Write nothing more, but what is being written now: the rest is told of with this error."""
+        self._error = self._error or error
+
+    def make_no_checkpoints(self) -> None:
+        """The one at the end covers what is yet to come; behind the last entry there may be none."""
+        self._checkpoints = False
+
+    def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Do something else in the thread, behind everything that was put before."""
+        future: asyncio.Future[T] = self._loop.create_future()
+
+        def job() -> None:
+            try:
+                result = work()
+            except BaseException as error:
+                self._call(_fail, future, error)
+            else:
+                self._call(_succeed, future, result)
+
+        self._queue.put(job)
+        return future
+
+    def end(self) -> None:
+        """Let the thread end, behind everything that was put before."""
+        self._queue.put(self._end)
+
+    def _end(self) -> None:
+        self._over = True
+
+    def _run(self) -> None:
+        following: Waiting | Callable[[], None] | None = None
+        while not self._over:
+            item = following or self._queue.get()
+            following = None
+            # One that is due comes first, however long ago it became so; and one does where nothing more is to come.
+            self._checkpoint()
+            if isinstance(item, Waiting):
+                following = self._commit(item)
+            else:
+                item()
+            self._checkpoint()
+
+    def _commit(self, first: Waiting) -> Callable[[], None] | None:
+        """Write all that waits, up to something else to do, which is returned."""
+        group, following = [first], None
+        while len(group) < MAX_GROUP:
+            try:
+                item = self._queue.get_nowait()
+            except Empty:
+                break
+            if not isinstance(item, Waiting):
+                following = item
+                break
+            group.append(item)
+        outcomes: list[int | Refusal] = []
+        if self._error is None and self._writer is not None:
+            try:
+                outcomes = self._writer.commit([waiting.draft for waiting in group])
+            except BaseException as error:
+                self._error = error
+        self._tell(Told(group, outcomes, self._error))
+        return following
+
+    def _checkpoint(self) -> None:
+        writer, stamps = self._writer, self._stamps
+        if writer is None or stamps is None or self._error is not None or not self._checkpoints:
+            return
+        if writer.is_checkpoint_due(stamps.mono()):
+            try:
+                writer.checkpoint(stamps)
+            except BaseException as error:
+                self._error = error
+            self._tell(Told([], [], self._error))
+
+    def _tell(self, told: Told) -> None:
+        if self._told is not None:
+            self._call(self._told, told)
+
+    def _call(self, call: Callable[..., None], *arguments: Any) -> None:
+        try:
+            self._loop.call_soon_threadsafe(call, *arguments)
+        except RuntimeError:
+            # The loop is closed: nobody is left to be told.
+            self._over = True
+
+
+def _nothing() -> None:
+    pass
+
+
+def _succeed(future: asyncio.Future[T], result: T) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _fail(future: asyncio.Future[Any], error: BaseException) -> None:
+    if not future.done():
+        future.set_exception(error)
