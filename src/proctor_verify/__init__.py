@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from proctor_verify.designs_alone import DesignReport, verify_design
 from proctor_verify.report import Finding, Report, Result, Status
 from proctor_verify.verification import verify
 
-__all__ = ["Finding", "Report", "Result", "Status", "verify"]
+__all__ = ["DesignReport", "Finding", "Report", "Result", "Status", "verify", "verify_design"]

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from proctor_verify.checks import CHECKS
+from proctor_verify.designs_alone import render_design_json, render_design_text, verify_design
 from proctor_verify.report import render_checks, render_json, render_text
 from proctor_verify.verification import verify
 
@@ -21,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("run", nargs="?", metavar="RUN", help="the run folder")
+    what.add_argument("--design", metavar="FILE", help="check a frozen design (a design.json) alone")
     what.add_argument("--checks", action="store_true", help="print the table of checks and stop")
     parser.add_argument("--key", metavar="KEY", help="who is trusted: a vkey, a file that holds one, or sha256:HEX")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
@@ -28,9 +30,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.checks:
         print(render_checks([(check.id, check.doc) for check in CHECKS]))
         return 0
+    if options.design is not None:
+        if options.key is not None:
+            parser.error("argument --key: a design alone is signed by nobody")
+        found = verify_design(options.design)
+        _say(render_design_json(found) if options.json else render_design_text(found))
+        return found.exit_status
     report = verify(options.run, options.key)
-    text = render_json(report) if options.json else render_text(report)
+    _say(render_json(report) if options.json else render_text(report))
+    return report.exit_status
+
+
+def _say(text: str) -> None:
     # A terminal that cannot show a character is no reason to stop.
     encoding = sys.stdout.encoding or "utf-8"
     print(text.encode(encoding, "backslashreplace").decode(encoding))
-    return report.exit_status

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -53,3 +54,20 @@ def test_a_folder_named_like_an_option(proctor, run: Path, monkeypatch: pytest.M
     monkeypatch.chdir(run.parent)
     said = proctor("verify", "--", "--json")
     assert said.status == 0 and said.out.startswith("pass ")
+
+
+def test_a_design_alone(proctor, run: Path) -> None:
+    digest = hashlib.sha256((run / "design.json").read_bytes()).hexdigest()
+    said = proctor("verify", "--design", run / "design.json")
+    assert said.status == 0 and said.out.startswith(f"design {digest}\n")
+    assert proctor("verify", "--design", run / "design.json", "--json").status == 0
+    (run / "design.json").write_bytes(b"{}")
+    assert proctor("verify", "--design", run / "design.json").status == 1
+    assert proctor("verify", "--design", run / "nothing").status == 2
+
+
+def test_a_run_or_a_design(proctor, run: Path) -> None:
+    key = ["--key", KEY.fingerprint]
+    for wrong in ([], [run, "--design", run / "design.json"], ["--design", run / "design.json", *key]):
+        said = proctor("verify", *wrong)
+        assert said.status == 2 and "Either RUN" in said.err

@@ -6,22 +6,32 @@ from pathlib import Path
 
 import click
 
-from proctor.cli.common import json_option, run_argument
+from proctor.cli.common import json_option
+from proctor.cli.completing import run_folders
 
 
 @click.command(short_help="Re-check a run's evidence")
-@run_argument
+@click.argument("run", required=False, type=click.Path(path_type=Path), shell_complete=run_folders)
+@click.option("--design", metavar="FILE", type=click.Path(path_type=Path), help="Check a frozen design.json alone.")
 @click.option("--key", metavar="KEY", help="Who is trusted: a vkey, a file that holds one, or sha256:HEX.")
 @json_option
-def verify(run: Path, key: str | None, as_json: bool) -> int:
+def verify(run: Path | None, design: Path | None, key: str | None, as_json: bool) -> int:
     """Re-check RUN: `python -m proctor_verify`, in a process that shares nothing with this one.
+
+    With --design FILE instead of RUN, a frozen design alone is held to its rules, and named by its digest.
 
     Exit status: 0 all hold, 1 something fails (with --key: or cannot be told), 2 could not read.
     """
     import subprocess
     import sys
 
-    from proctor.runner.verifying import second_program
+    from proctor.runner.verifying import on_design, second_program
 
+    if design is not None and run is None and key is None:
+        command = on_design(design, as_json=as_json)
+    elif run is not None and design is None:
+        command = second_program(run, key, as_json=as_json)
+    else:
+        raise click.UsageError("Either RUN (with --key, where you have it) or --design FILE.")
     sys.stdout.flush()
-    return subprocess.run(second_program(run, key, as_json=as_json), check=False).returncode
+    return subprocess.run(command, check=False).returncode

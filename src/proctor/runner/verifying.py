@@ -11,3 +11,8 @@ def second_program(run: Path, key: str | None, *, as_json: bool) -> list[str]:
     options = [*(["--key", key] if key is not None else []), *(["--json"] if as_json else [])]
     # -P: a run folder that is the current one must not bring modules of its own
     return [sys.executable, "-P", "-m", "proctor_verify", *options, "--", str(run)]
+
+
+def on_design(file: Path, *, as_json: bool) -> list[str]:
+    """The command that checks a frozen design alone; exit status as of a run."""
+    return [sys.executable, "-P", "-m", "proctor_verify", *(["--json"] if as_json else []), f"--design={file}"]
