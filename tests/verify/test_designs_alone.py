@@ -1,4 +1,4 @@
-"""A frozen design alone: what is said of it is what is said of it in a run, and nothing that stands there is a crash."""
+"""A frozen design alone: what is said of it is what a run hears of it, and nothing that stands there is a crash."""
 
 from __future__ import annotations
 
