@@ -1,6 +1,7 @@
-"""C2SP signed notes (Ed25519 only), the checkpoints in them, and the trust root that `--key` names.
+"""C2SP signed notes (Ed25519 only), the checkpoints in them, and the keys that `--key` and `--witness` name.
 
-Written from the C2SP specifications signed-note and tlog-checkpoint. Stricter in one thing: base64 has one spelling.
+Written from the C2SP specifications signed-note, tlog-checkpoint and tlog-cosignature. Stricter in one thing: base64
+has one spelling.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import stat
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import NamedTuple
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -21,6 +23,8 @@ MAX_SIGNATURES = 64
 MAX_NAME = 255
 MAX_KEY_FILE = 4096
 
+_ED25519, _COSIGNATURE = b"\x01", b"\x04"
+_TIME_BYTES = 8
 _HEX = frozenset("0123456789abcdef")
 _SIGNATURE_START = "\N{EM DASH} "
 
@@ -35,7 +39,11 @@ class Key:
     @property
     def hint(self) -> bytes:
         """What a signature line starts with when it is by this key."""
-        return sha256(b"%b\n\x01%b" % (self.name.encode(), self.raw)).digest()[:4]
+        return self.hint_of(_ED25519)
+
+    def hint_of(self, algorithm: bytes) -> bytes:
+        """The same for a signature of another algorithm, which a byte stands for."""
+        return sha256(b"%b\n%b%b" % (self.name.encode(), algorithm, self.raw)).digest()[:4]
 
     @property
     def fingerprint(self) -> str:
@@ -72,6 +80,38 @@ class Note:
         except InvalidSignature:
             return False
         return bool(claimed)
+
+
+class Witnessed(NamedTuple):
+    """That a witness signed; `time` is when, by its own clock in seconds since 1970, where its signature says so."""
+
+    time: int | None
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A second person's key: it signs as a run's key does, unless it `only_cosigns`, or as a timed cosignature."""
+
+    key: Key
+    only_cosigns: bool
+
+    def signed(self, note: Note) -> Witnessed | None:
+        """The latest of its signatures; None where there is none, or where any that claims to be its own is wrong."""
+        public = Ed25519PublicKey.from_public_bytes(self.key.raw)
+        plain, timed = self.key.hint, self.key.hint_of(_COSIGNATURE)
+        times: list[int | None] = []
+        try:
+            for name, hint, signature in note.lines:
+                if name == self.key.name and hint == plain and not self.only_cosigns:
+                    public.verify(signature, note.text)
+                    times.append(None)
+                elif name == self.key.name and hint == timed:
+                    time = int.from_bytes(signature[:_TIME_BYTES], "big")
+                    public.verify(signature[_TIME_BYTES:], b"cosignature/v1\ntime %d\n%b" % (time, note.text))
+                    times.append(time)
+        except InvalidSignature:
+            return None
+        return Witnessed(max((time for time in times if time is not None), default=None)) if times else None
 
 
 @dataclass(frozen=True)
@@ -129,17 +169,17 @@ def verifier_key(text: str) -> Key:
     Raises:
         Unreadable: it is none, or not of an Ed25519 key.
     """
-    name, _, rest = text.partition("+")
-    hint, _, encoded = rest.partition("+")
-    if len(text) > 1024 or not _may_be_a_name(name):
-        raise Unreadable("this is no vkey")
-    typed = _base64(encoded)
-    if len(typed) != 33 or typed[0] != 1:
-        raise Unreadable("the vkey is not of an Ed25519 key")
-    key = Key(name, typed[1:])
-    if key.hint.hex() != hint:
-        raise Unreadable("the vkey's parts do not fit each other")
-    return key
+    return _typed_key(text, _ED25519)[1]
+
+
+def witness_key(argument: str) -> Witness:
+    """What `--witness` means: a vkey, of type 1 or of a cosigner (4), or the name of a file with one in it.
+
+    Raises:
+        Unreadable: none of these.
+    """
+    algorithm, key = _typed_key(_vkey_in(argument.strip()), _ED25519 + _COSIGNATURE)
+    return Witness(key, only_cosigns=algorithm == _COSIGNATURE)
 
 
 def trust_root(argument: str) -> TrustRoot:
@@ -154,30 +194,58 @@ def trust_root(argument: str) -> TrustRoot:
         if len(digits) != 64 or not _HEX.issuperset(digits):
             raise Unreadable("a fingerprint is sha256: and 64 lower-case hex digits")
         return TrustRoot(argument)
-    key = verifier_key(argument if _looks_like_a_vkey(argument) else _small_file(argument))
+    key = verifier_key(_vkey_in(argument))
     return TrustRoot(key.fingerprint, key)
+
+
+def small_file(name: str, most: int) -> bytes:
+    """What stands in a file outside of the run, of at most so many bytes.
+
+    Raises:
+        Unreadable: it is no plain file, longer, or not to be read.
+    """
+    try:
+        # A pipe of that name must not make the verifier wait.
+        descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise Unreadable("is not a plain file")
+            content = file.read(most + 1)
+    except (OSError, ValueError) as error:
+        words = error.strerror if isinstance(error, OSError) else None
+        raise Unreadable(f"cannot be read: {words or type(error).__name__}") from error
+    if len(content) > most:
+        raise Unreadable(f"is longer than {most:,} bytes")
+    return content
+
+
+def _typed_key(text: str, algorithms: bytes) -> tuple[bytes, Key]:
+    name, _, rest = text.partition("+")
+    hint, _, encoded = rest.partition("+")
+    if len(text) > 1024 or not _may_be_a_name(name):
+        raise Unreadable("this is no vkey")
+    typed = _base64(encoded)
+    if len(typed) != 33 or typed[0] not in algorithms:
+        raise Unreadable("the vkey is not of an Ed25519 key")
+    key = Key(name, typed[1:])
+    if key.hint_of(typed[:1]).hex() != hint:
+        raise Unreadable("the vkey's parts do not fit each other")
+    return typed[:1], key
+
+
+def _vkey_in(argument: str) -> str:
+    if _looks_like_a_vkey(argument):
+        return argument
+    try:
+        return _text_of(small_file(argument, MAX_KEY_FILE)).strip()
+    except Unreadable as error:
+        raise Unreadable(f"neither a vkey, nor a fingerprint, nor a key's file: it {error}") from error
 
 
 def _looks_like_a_vkey(text: str) -> bool:
     name, _, rest = text.partition("+")
     hint, plus, _ = rest.partition("+")
     return bool(name) and not any(map(str.isspace, name)) and len(hint) == 8 and _HEX.issuperset(hint) and plus == "+"
-
-
-def _small_file(name: str) -> str:
-    try:
-        # A pipe of that name must not make the verifier wait.
-        descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK)
-        try:
-            regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
-            content = os.read(descriptor, MAX_KEY_FILE + 1) if regular else b""
-        finally:
-            os.close(descriptor)
-    except (OSError, ValueError) as error:
-        raise Unreadable("neither a vkey, nor a fingerprint, nor a file that can be read") from error
-    if not regular or len(content) > MAX_KEY_FILE:
-        raise Unreadable("a key file is a small regular file")
-    return _text_of(content).strip()
 
 
 def _signature_line(line: str) -> tuple[str, bytes, bytes]:
