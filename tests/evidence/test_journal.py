@@ -334,6 +334,16 @@ async def test_a_checkpoint_is_made_every_10000_entries_and_named(tmp_path: Path
         assert _checkpoint(run, size).root == root(lines[:size])
 
 
+async def test_behind_the_last_entry_no_checkpoint_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proctor.evidence.writer.CHECKPOINT_ENTRIES", 5)
+    run, journal = await create(tmp_path)
+    for _ in range(4):
+        await journal.append(Kind.RUN_PAUSED, {})
+    await journal.close(ended())
+    assert [e.kind for e in read_entries(run.journal_path)][-1] is Kind.RUN_ENDED
+    assert _checkpoint(run, journal.size).size == len(_lines(run))
+
+
 async def test_a_checkpoint_is_made_after_60_seconds_in_which_something_was_written(tmp_path: Path) -> None:
     clock = LeapingClock()
     run, journal = await create(tmp_path, clock=clock)

@@ -62,6 +62,10 @@ class Commits:
         """An entry, behind everything that was put before."""
         self._queue.put(waiting)
 
+    def wake(self) -> None:
+        """An entry is about to come: that the thread is awake by then saves a lone one a tenth of its time."""
+        self._queue.put(_nothing)
+
     def look(self) -> None:
         """Have a checkpoint made if one is due."""
         self._queue.put(_nothing)

@@ -161,6 +161,8 @@ class Journal:
             raise _again(self.poisoned)
         if self._closing:
             raise RuntimeError("the journal is closed")
+        if self._told == self._given:
+            self._commits.wake()
         return self._post(self._stamps.draft(kind, body, blobs))
 
     async def close(self, ended_body: Mapping[str, Any] | None) -> None:
