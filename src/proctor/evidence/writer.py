@@ -156,7 +156,6 @@ class Writer:
 
     def _flush(self, lines: list[bytes]) -> None:
         self._packs.flush()
-        lines.append(b"")
-        self._journal.append(b"\n".join(lines))
+        self._journal.append(b"\n".join([*lines, b""]))
         self._journal.sync()
         self.durable = Durable(self._chain.size, self._journal.size, self._chain.head)
