@@ -64,6 +64,13 @@ class Check:
         if len(self._fails) < SHOWN_FINDINGS:
             self._fails.append(Finding(plain(path), plain(seen)))
 
+    def fail_body(self, path: str, seen: str) -> None:
+        """A body that an entry names is not there as it was named: in a copy it may be one that is withheld."""
+        if self.run.withheld.fault is None:
+            self.fail(path, seen)
+        else:
+            self.cannot_tell(f"what is withheld is not known: {path} {seen}")
+
     def fail_unseen(self, count: int) -> None:
         """So many more findings that are counted and not shown."""
         self._failed += count

@@ -24,6 +24,7 @@ from proctor_verify.order import Order
 from proctor_verify.prices import pico
 from proctor_verify.strictjson import loads_canonical
 from proctor_verify.vocabulary import COUNTS, UNPAID
+from proctor_verify.withheld import Withheld
 
 MAX_DESIGN = 256 << 20
 ZEROS = "0" * 64
@@ -162,6 +163,7 @@ class Run:
     def __init__(self, folder: Folder, trust: TrustRoot | None) -> None:
         self.folder = folder
         self.trust = trust
+        self.withheld = Withheld.read(folder)
         self.size = 0
         self.head = ZEROS
         self.tree = CompactRange()

@@ -73,7 +73,7 @@ def _verify(run: Run, checks: Sequence[type[Check]]) -> Report:
             check.finish()
     return Report(
         results=tuple(check.result() for check in made),
-        caveats=(*(() if strict else (NO_KEY,)), NO_ANCHOR, *walk.clock.caveats()),
+        caveats=(*(() if strict else (NO_KEY,)), NO_ANCHOR, *walk.clock.caveats(), *run.withheld.caveats()),
         strict=strict,
         run_id=run.first["run_id"] if run.first is not None else None,
         entries=run.size,

@@ -9,6 +9,7 @@ import pytest
 from builder import Story
 from money_stories import money_story
 from plants import Alter, Plant, all_plants, all_sound
+from plants_withheld import withhold
 from stories import full_story
 
 from proctor_verify import Status, verify
@@ -46,6 +47,12 @@ def test_a_sound_run_holds(tmp_path: Path) -> None:
             report = verify(folder, key)
             assert report.exit_status == 0
             assert {result.status for result in report.results} <= {Status.PASS, Status.NOT_APPLICABLE}
+        told |= {result.check for result in report.results if result.status is Status.PASS}
+        withhold(folder)
+        report = verify(folder, story.signer.fingerprint)
+        assert report.exit_status == 0
+        assert {result.status for result in report.results} <= {Status.PASS, Status.NOT_APPLICABLE}
+        assert any(caveat.startswith("not shown: ") for caveat in report.caveats)
         told |= {result.check for result in report.results if result.status is Status.PASS}
     assert told == {check.id for check in CHECKS}
 

@@ -23,6 +23,7 @@ from proctor_verify.checks import (
     planned,
     rows,
     summaries,
+    withheld,
 )
 
 # What a design is held to wherever it stands, once it can be read.
@@ -82,6 +83,7 @@ CHECKS: tuple[type[Check], ...] = (
     packs.Blobs,
     files.Digests,
     files.Unlisted,
+    withheld.Named,
     grades.Grades,
     derived.Derived,
     summaries.Summaries,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from proctor_verify.check import Check
-from proctor_verify.checks.verdicts import REPORTS, TESTS, Rewards, Rule, read_rewards, standing, stands
+from proctor_verify.checks.verdicts import JSON, REPORTS, TESTS, TXT, Rewards, Rule, read_rewards, standing, stands
 from proctor_verify.errors import Unreadable
 from proctor_verify.journal import Entry
 from proctor_verify.run import OpenAttempt, Run
@@ -42,6 +42,11 @@ class Grades(Check):
             if fault is not None:
                 self.fail(attempt.folder, fault)
 
+    def _is_withheld(self, attempt: OpenAttempt) -> bool:
+        """Whether a file that decides may be left out: which withheld.named does not let pass."""
+        withheld = self.run.withheld
+        return withheld.fault is not None or any(withheld.has_file(f"{attempt.folder}/{path}") for path in (TXT, JSON))
+
     def _fault(self, attempt: OpenAttempt) -> str | None:
         graded, verifier = attempt.graded, attempt.verifier_ended
         assert graded is not None
@@ -57,6 +62,9 @@ class Grades(Check):
         try:
             rewards = read_rewards(attempt.files.keys(), lambda path, most: self._file(attempt, path, most))
         except Unreadable as error:
+            if self._is_withheld(attempt):
+                self.cannot_tell(f"a verdict file of {attempt.folder} {error}, and may be withheld")
+                return None
             return f"was graded {said[0]}, and a verdict file {error}"
         stands_so = standing(self._rule, rewards, verifier["ended"], attempt.files.keys())
         if said not in stands_so.allowed:
