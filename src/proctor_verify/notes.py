@@ -204,19 +204,28 @@ def small_file(name: str, most: int) -> bytes:
     Raises:
         Unreadable: it is no plain file, longer, or not to be read.
     """
+    content = start_of_file(name, most + 1)
+    if len(content) > most:
+        raise Unreadable(f"is longer than {most:,} bytes")
+    return content
+
+
+def start_of_file(name: str, most: int) -> bytes:
+    """The first bytes of a file outside of the run, at most so many.
+
+    Raises:
+        Unreadable: it is no plain file, or not to be read.
+    """
     try:
         # A pipe of that name must not make the verifier wait.
         descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise Unreadable("is not a plain file")
-            content = file.read(most + 1)
+            return file.read(most)
     except (OSError, ValueError) as error:
         words = error.strerror if isinstance(error, OSError) else None
         raise Unreadable(f"cannot be read: {words or type(error).__name__}") from error
-    if len(content) > most:
-        raise Unreadable(f"is longer than {most:,} bytes")
-    return content
 
 
 def _typed_key(text: str, algorithms: bytes) -> tuple[bytes, Key]:
