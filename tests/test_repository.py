@@ -59,6 +59,8 @@ DOORS = LOOKS | {
     "proctor.evidence.journal.Journal.reopen": "the verdict is on disk: a resume opens its journal",
     "proctor.evidence.keys.load_or_create": "the operator's key is made on first use, and that is said",
     "proctor.evidence.lock.Lock.acquire": "one writer, from before the manifest on",
+    "proctor.evidence.proof_index.forget": "an index in the user's cache, which is made anew",
+    "proctor.evidence.proof_index.open_database": "an index in the user's cache, kept where a proof is asked for",
     "proctor.evidence.runfolder.ManifestHandle.rewrite": "the manifest, at the verdict",
     "proctor.evidence.runfolder.RunFolder.create": "a folder for the manifest",
     "proctor.evidence.runfolder.RunFolder.new_manifest": "the manifest, before any gate",

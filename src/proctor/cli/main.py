@@ -29,6 +29,7 @@ COMMANDS = {
     "shell": "proctor.cli.shell:shell",
     "prune": "proctor.cli.prune:prune",
     "verify": "proctor.cli.verify:verify",
+    "prove": "proctor.cli.prove:prove",
     "show": "proctor.cli.show:show",
     "results": "proctor.cli.results:results",
     "report": "proctor.cli.report:report",

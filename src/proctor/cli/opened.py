@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,12 @@ def _what_stands(run: RunFolder) -> str:
 
 
 def one_trial(reading: Reading, text: str) -> Row:
-    """The one trial that `text` means.
+    """The one trial of a run that was read that `text` means; raises as `one_row`."""
+    return one_row(reading.rows, text)
+
+
+def one_row(rows: Sequence[Row], text: str) -> Row:
+    """The one trial of these that `text` means.
 
     Raises:
         click.UsageError: it means none, or several: then they are listed.
@@ -62,10 +68,10 @@ def one_trial(reading: Reading, text: str) -> Row:
     from proctor.report.text import safe
     from proctor.report.trial import label, matching
 
-    found = matching(reading.rows, text)
+    found = matching(rows, text)
     if len(found) == 1:
         return found[0]
-    shown = found or reading.rows
+    shown = found or rows
     listed = "\n".join(f"  {row.trial.id}  {safe(label(row))}" for row in shown[:_LISTED])
     more = f"\n  and {len(shown) - _LISTED} more" if len(shown) > _LISTED else ""
     what = f"{text!r} means {len(found)} trials" if found else f"the run has no trial {text!r}; it has"

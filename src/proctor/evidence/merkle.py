@@ -14,6 +14,8 @@ from typing import NoReturn
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 
+Range = tuple[int, int]
+
 HASH_BYTES = 32
 EMPTY_ROOT = sha256(b"").digest()
 
@@ -91,25 +93,57 @@ def root(leaves: Sequence[bytes]) -> bytes:
     return tree.root()
 
 
+def inclusion_path(size: int, index: int) -> list[Range]:
+    """The ranges of leaves whose roots are the audit path of leaf `index` in a tree of `size`, deepest sibling first.
+
+    Raises:
+        ValueError: no such leaf.
+    """
+    if not 0 <= index < size:
+        raise ValueError(f"leaf {index} of a tree of {size}")
+    path: list[Range] = []
+    low, high = 0, size
+    while high - low > 1:
+        middle = low + split(high - low)
+        if index < middle:
+            path.append((middle, high))
+            high = middle
+        else:
+            path.append((low, middle))
+            low = middle
+    return path[::-1]
+
+
+def consistency_path(size: int, old_size: int) -> list[Range]:
+    """The ranges of leaves whose roots prove that the tree of `old_size` leaves is a prefix of that of `size`.
+
+    Raises:
+        ValueError: `old_size` is 0 or more than `size`.
+    """
+    if not 0 < old_size <= size:
+        raise ValueError(f"the first {old_size} of {size} leaves")
+    path: list[Range] = []
+    low, high, whole_old_tree = 0, size, True
+    while old_size < high:
+        middle = low + split(high - low)
+        if old_size <= middle:
+            path.append((middle, high))
+            high = middle
+        else:
+            path.append((low, middle))
+            low, whole_old_tree = middle, False
+    if not whole_old_tree:
+        path.append((low, high))
+    return path[::-1]
+
+
 def inclusion_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:
     """The audit path of the leaf at `index` in the tree over all `leaves` (hashes), deepest sibling first.
 
     Raises:
         ValueError: no such leaf.
     """
-    if not 0 <= index < len(leaves):
-        raise ValueError(f"leaf {index} of a tree of {len(leaves)}")
-    path: list[bytes] = []
-    low, high = 0, len(leaves)
-    while high - low > 1:
-        middle = low + _split(high - low)
-        if index < middle:
-            path.append(root(leaves[middle:high]))
-            high = middle
-        else:
-            path.append(root(leaves[low:middle]))
-            low = middle
-    return path[::-1]
+    return [root(leaves[low:high]) for low, high in inclusion_path(len(leaves), index)]
 
 
 def consistency_proof(leaves: Sequence[bytes], old_size: int) -> list[bytes]:
@@ -118,21 +152,7 @@ def consistency_proof(leaves: Sequence[bytes], old_size: int) -> list[bytes]:
     Raises:
         ValueError: `old_size` is 0 or more than there are leaves.
     """
-    if not 0 < old_size <= len(leaves):
-        raise ValueError(f"the first {old_size} of {len(leaves)} leaves")
-    proof: list[bytes] = []
-    low, high, whole_old_tree = 0, len(leaves), True
-    while old_size < high:
-        middle = low + _split(high - low)
-        if old_size <= middle:
-            proof.append(root(leaves[middle:high]))
-            high = middle
-        else:
-            proof.append(root(leaves[low:middle]))
-            low, whole_old_tree = middle, False
-    if not whole_old_tree:
-        proof.append(root(leaves[low:high]))
-    return proof[::-1]
+    return [root(leaves[low:high]) for low, high in consistency_path(len(leaves), old_size)]
 
 
 def verify_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes], expected_root: bytes) -> None:
@@ -204,8 +224,8 @@ def _skip_levels_without_sibling(node: int, last: int) -> tuple[int, int]:
     return node, last
 
 
-def _split(size: int) -> int:
-    """The largest power of two below `size`, which is at least 2."""
+def split(size: int) -> int:
+    """How many leaves the left subtree of a tree of `size`, at least 2, has: the largest power of two below it."""
     return 1 << ((size - 1).bit_length() - 1)
 
 

@@ -6,9 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from proctor.core.ids import trial_folder
+from proctor.core.outcomes import GradeState
+from proctor.core.reasons import Reason
 from proctor.evidence.entries import Entry
 from proctor.evidence.kinds import Kind
-from proctor.report.reading import Row
+from proctor.report.reading import Row, Tries
+from proctor.study import Design, plan
 
 
 @dataclass
@@ -54,6 +58,17 @@ class AttemptsOf:
         told = self.found.setdefault(attempt, AttemptTold(attempt, entry.time, entry.time))
         told.until = entry.time
         told.said.setdefault(entry.kind, []).append(entry.body)
+
+
+def planned_rows(design: Design) -> list[Row]:
+    """A row for each trial of a design, as if nothing had run: `matching` finds by the same words in it."""
+    folders = (
+        (trial, trial_folder(trial.task, trial.model, trial.arm, trial.epoch)) for trial in plan(design).trials()
+    )
+    return [
+        Row(trial, GradeState.UNGRADED.value, Reason.NOT_RUN.id, None, False, Tries(folder=f"trials/{name}/0"))
+        for trial, name in folders
+    ]
 
 
 def matching(rows: Sequence[Row], text: str) -> list[Row]:

@@ -1,0 +1,98 @@
+"""proctor prove: a proof that stands alone, of one trial's final or of a run that went on as it was."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from proctor.cli.common import json_option, print_json, run_argument
+from proctor.cli.opened import one_row, opened
+
+if TYPE_CHECKING:
+    from proctor.evidence.proofs import ConsistencyProof, Identity, TrialReceipt
+    from proctor.evidence.runfolder import RunFolder
+
+_ID_DIGITS = 16
+
+
+@click.command(short_help="Write a proof of a trial's result, to check offline")
+@run_argument
+@click.argument("trial", required=False)
+@click.option(
+    "--since",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="NOTE",
+    help="Instead of TRIAL: prove that the newest checkpoint extends this one, which was kept.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write it there, and not to standard output. What stands there is replaced.",
+)
+@json_option
+def prove(run: Path, trial: str | None, since: Path | None, output: Path | None, as_json: bool) -> None:
+    """Prove the final of one TRIAL of RUN: a receipt that anybody checks without the run, with `proctor verify FILE`.
+
+    TRIAL is an id or the beginning of one, the name of a trial's folder, or task/arm/epoch. The receipt leads to the
+    newest checkpoint that is anchored and covers the final, else to the newest that covers it.
+    """
+    import os
+
+    from proctor.evidence.proof_index import cache_dir
+    from proctor.report.output import replaced
+    from proctor.report.text import safe
+
+    if (trial is None) == (since is None):
+        raise click.UsageError("name a TRIAL, or an older checkpoint with --since")
+    folder, cache = opened(run), cache_dir(os.environ)
+    made: TrialReceipt | ConsistencyProof
+    made = _receipt(folder, trial, cache) if trial is not None else _extends(folder, since or Path(), cache)
+    data = made.encode()
+    if output is not None:
+        with replaced(output) as file:
+            file.write(data)
+    if as_json:
+        print_json({**made.as_record(), "path": None if output is None else str(output)})
+    elif output is not None:
+        click.echo(safe(str(output)))
+    else:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+
+def _receipt(run: RunFolder, text: str, cache: Path) -> TrialReceipt:
+    from proctor.evidence.proofs import prove_trial
+    from proctor.report.trial import planned_rows
+    from proctor.study.design import read_design
+    from proctor.study.plan import plan
+
+    def identify() -> Identity | None:
+        for each in plan(read_design(run.design_path)).trials():
+            if each.id == wanted:
+                return {"task": each.task, "model": each.model, "arm": each.arm, "epoch": each.epoch}
+        return None
+
+    wanted = text.partition("/")[0].lower()
+    if len(wanted) != _ID_DIGITS or not set(wanted) <= set("0123456789abcdef"):
+        # by its words: the design knows all trials, and the journal is not read for it
+        wanted = one_row(planned_rows(read_design(run.design_path)), text).trial.id
+    return prove_trial(run, wanted, cache=cache, identify=identify)
+
+
+def _extends(run: RunFolder, since: Path, cache: Path) -> ConsistencyProof:
+    from proctor.core.files import read_regular
+    from proctor.evidence.notes import MAX_NOTE_BYTES
+    from proctor.evidence.proofs import prove_extends
+
+    try:
+        note = read_regular(since, MAX_NOTE_BYTES)
+    except OSError as error:
+        raise click.UsageError(f"{since} cannot be read: {error.strerror}") from error
+    if note is None:
+        raise click.UsageError(f"{since} is no checkpoint: a small file, as they stand below checkpoints/")
+    return prove_extends(run, note, cache=cache, path=str(since))
