@@ -45,3 +45,12 @@ def test_what_is_no_plain_address_is_refused(url: str) -> None:
     (refusal,) = refusals
     assert (refusal.reason, refusal.path) == (Reason.INVALID_VALUE, "models.m.base_url")
     assert "hunter2" not in str(refusal.as_record())
+
+
+@pytest.mark.parametrize("api", ["chat", "responses", "anthropic", "gemini"])
+def test_the_made_up_model_is_called_by_no_format_of_a_provider(api: str) -> None:
+    """It has no address, and a design in which it has another `api` is not marked as made up."""
+    models, refusals = resolve_models({"m": Model(provider="practice", model="practice-1", api=api)}, None)
+    assert models == {}
+    (refusal,) = refusals
+    assert (refusal.reason, refusal.path, refusal.observed) == (Reason.INVALID_VALUE, "models.m.api", api)

@@ -72,6 +72,13 @@ def _model(name: str, table: Model, day: date | None) -> ModelDesign:
         )
     known = provider or Provider("chat", None, None)
     practice = table.provider == PRACTICE
+    if practice and table.api is not None:
+        raise Refusal(
+            Reason.INVALID_VALUE,
+            f"`{within}.api` cannot be chosen: the made-up model has a format of its own",
+            path=f"{within}.api",
+            observed=table.api,
+        )
     design = ModelDesign(
         name=name,
         provider=table.provider,
