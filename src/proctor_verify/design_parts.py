@@ -34,15 +34,18 @@ from proctor_verify.vocabulary import ANCHORS, BUCKETS, MUTATIONS, SCORERS
 PRACTICE = "practice"
 QUESTION = "question"
 MAX_ROWS = 256
+MAX_AMOUNT = 10**27
 
 _TRUE = Shape("true", lambda v: v is True)
+# Entries add such amounts up, and have a digit more for it.
+_AMOUNT = where(MONEY, "at most 10^15 dollars", lambda v: pico(v) <= MAX_AMOUNT)
 _FUNCTION = record(name=TEXT, sha256=SHA256)
 _ROWS = where(
-    list_of(record(bucket=among("a token bucket", BUCKETS), above_inputs=COUNT, usd_per_million=MONEY)),
+    list_of(record(bucket=among("a token bucket", BUCKETS), above_inputs=COUNT, usd_per_million=_AMOUNT)),
     f"at most {MAX_ROWS}, one for each bucket and start, and one from 0 for each bucket",
     lambda rows: len(rows) <= MAX_ROWS and _are_whole([(row["bucket"], row["above_inputs"]) for row in rows]),
 )
-_PRICE = with_optional(record(source=TEXT, rows=_ROWS), per_request=MONEY)
+_PRICE = with_optional(record(source=TEXT, rows=_ROWS), per_request=_AMOUNT)
 _MODEL = with_optional(
     record(
         name=TEXT,
@@ -69,16 +72,16 @@ _QUESTIONS = with_optional(
 )
 _BUDGET = with_optional(
     record(
-        spent_before=MONEY,
-        allocation=MONEY,
-        cap=MONEY,
-        margin=MONEY,
-        cap_quantum=MONEY,
-        reserve_quantum=MONEY,
-        reserve_factor=where(NUMBER, "0 or more", lambda v: v >= 0),
-        models=list_of(record(name=TEXT, expected=MONEY, cap=MONEY, reserve=MONEY, blocks=COUNT)),
+        spent_before=_AMOUNT,
+        allocation=_AMOUNT,
+        cap=_AMOUNT,
+        margin=_AMOUNT,
+        cap_quantum=_AMOUNT,
+        reserve_quantum=_AMOUNT,
+        reserve_factor=where(NUMBER, "above 0", lambda v: v > 0),
+        models=list_of(record(name=TEXT, expected=_AMOUNT, cap=_AMOUNT, reserve=_AMOUNT, blocks=COUNT)),
     ),
-    prior_spend=record(amount=MONEY, source=TEXT, sha256=SHA256),
+    prior_spend=record(amount=_AMOUNT, source=TEXT, sha256=SHA256),
 )
 _ANCHOR = where(
     with_optional(record(every_sec=FROM_ONE, required=FLAG), git=TEXT, drop=TEXT),
