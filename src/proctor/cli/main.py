@@ -33,6 +33,7 @@ COMMANDS = {
     "show": "proctor.cli.show:show",
     "results": "proctor.cli.results:results",
     "report": "proctor.cli.report:report",
+    "export": "proctor.cli.export:export",
     "tasks": "proctor.cli.tasks:tasks",
     "agents": "proctor.cli.agents:agents",
     "gateway": "proctor.cli.gateway:gateway",

@@ -16,6 +16,7 @@ from proctor.evidence.entries import JOURNAL, MAX_LINE_BYTES, Chain, Entry, dama
 from proctor.evidence.kinds import Kind
 from proctor.evidence.packs import Blob
 from proctor.evidence.runfolder import RunFolder
+from proctor.evidence.withheld import withheld_refusal
 
 # More than a writer has in flight: what goes on for so long without a newline has no further line in it.
 MAX_UNFINISHED = 64 * 1024 * 1024
@@ -84,11 +85,20 @@ def read_blob(run: RunFolder, ref: Blob | dict[str, Any]) -> bytes:
         ref: a reference, parsed or as it stands in an entry.
 
     Raises:
-        Refusal: `evidence_damaged`, `evidence_unreadable`.
+        Refusal: `evidence_damaged`, `evidence_unreadable`; `evidence_withheld` where a public copy leaves it out.
     """
     blob = ref if isinstance(ref, Blob) else Blob.parse(ref)
     if blob is None or blob.size > MAX_BLOB_BYTES or blob.length > blob.size:
         raise damaged("this is no blob reference", JOURNAL, observed=repr(ref)[:200])
+    try:
+        return _content(run, blob)
+    except Refusal:
+        if run.withheld is not None and blob.blob in run.withheld.blobs:
+            raise withheld_refusal(f"a body of {blob.size:,} bytes", blob.path) from None
+        raise
+
+
+def _content(run: RunFolder, blob: Blob) -> bytes:
     try:
         with open_regular(run.path / blob.path) as file:
             file.seek(blob.offset)

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from proctor.core.canonical import encode
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence.disk import Disk, is_regular, open_regular, write_refusal
+from proctor.evidence.withheld import WITHHELD, Withheld, read_withheld
 
 MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 
@@ -73,6 +75,15 @@ class RunFolder:
         self.scratch = path / "scratch"
         self.lock_path = path / "lock"
         self.reserve_path = path / ".reserve"
+
+    @cached_property
+    def withheld(self) -> Withheld | None:
+        """What this public copy leaves out, read once; None where it is the run itself.
+
+        Raises:
+            Refusal: `evidence_unreadable`, `evidence_damaged`.
+        """
+        return read_withheld(self.path / WITHHELD)
 
     def create(self) -> None:
         """Make the folder and those above it, durably; one that exists is taken.

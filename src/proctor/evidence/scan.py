@@ -23,6 +23,7 @@ from proctor.evidence.kinds import FORMAT, Kind
 from proctor.evidence.packs import Blob
 from proctor.evidence.reader import MAX_UNFINISHED, read_lines
 from proctor.evidence.runfolder import RunFolder
+from proctor.evidence.withheld import withheld_refusal
 
 # Blocks that never reached the disk read as zeros, and begin and end at such offsets.
 _DISK_BLOCK = 512
@@ -71,12 +72,15 @@ def scan(run: RunFolder) -> Scan:
     """Read the journal strictly, and check that what its entries name is there: sizes, but digests only of heads.
 
     Raises:
-        Refusal: `evidence_damaged` names the line or file; `run_not_found`, `format_unknown`, `evidence_unreadable`.
+        Refusal: `evidence_damaged` names the line or file; `run_not_found`, `format_unknown`, `evidence_unreadable`;
+            `evidence_withheld` of a public copy.
     """
     found = Scan()
     try:
         if not run.journal_path.is_file():
             raise Refusal(Reason.RUN_NOT_FOUND, "there is no journal", path=str(run.path))
+        if run.withheld is not None:
+            raise withheld_refusal("what a run needs to go on")
         run.require_own_folders()
         standing = checkpoints.standing(run)
         size = run.journal_path.stat().st_size

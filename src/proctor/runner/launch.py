@@ -20,6 +20,7 @@ from proctor.core.refusal import Refusal
 from proctor.evidence.keys import OperatorKey
 from proctor.evidence.lock import read_lock
 from proctor.evidence.runfolder import RunFolder
+from proctor.evidence.withheld import withheld_refusal
 from proctor.report.progress import Progress
 from proctor.runner.control import ask
 from proctor.runner.session import Finished, execute, operator_key
@@ -181,9 +182,12 @@ def resume(
     """Go on with a run; None where it is live and was only told to go on after a pause.
 
     Raises:
-        Refusal: a live run that is not paused answers RUN_LOCKED by its lock.
+        Refusal: a live run that is not paused answers RUN_LOCKED by its lock, a public copy EVIDENCE_WITHHELD.
     """
-    lock = read_lock(RunFolder(run))
+    folder = RunFolder(run)
+    if folder.withheld is not None:
+        raise withheld_refusal("what a run needs to go on")
+    lock = read_lock(folder)
     if lock.live and lock.control is not None:
         control = Path(lock.control)
         if ask(control, "status").get("paused"):
