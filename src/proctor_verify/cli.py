@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from proctor_verify import documents, standalone
 from proctor_verify.checks import CHECKS
 from proctor_verify.designs_alone import render_design_json, render_design_text, verify_design
 from proctor_verify.report import render_checks, render_json, render_text
@@ -21,10 +22,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "Without --key nobody can tell who signed: that alone is a warning.",
     )
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("run", nargs="?", metavar="RUN", help="the run folder")
+    what.add_argument("run", nargs="?", metavar="RUN", help="the run folder, or a receipt or proof of one")
     what.add_argument("--design", metavar="FILE", help="check a frozen design (a design.json) alone")
     what.add_argument("--checks", action="store_true", help="print the table of checks and stop")
     parser.add_argument("--key", metavar="KEY", help="who is trusted: a vkey, a file that holds one, or sha256:HEX")
+    parser.add_argument("--since", metavar="NOTE", help="a checkpoint that was kept: what is new extends it")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     options = parser.parse_args(arguments)
     if options.checks:
@@ -36,6 +38,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = verify_design(options.design)
         _say(render_design_json(found) if options.json else render_design_text(found))
         return found.exit_status
+    if documents.is_file(options.run):
+        told = documents.verify_file(options.run, options.key, since=options.since)
+        _say(standalone.render_json(told) if options.json else standalone.render_text(told))
+        return told.exit_status
+    if options.since is not None:
+        parser.error("argument --since: it goes with a proof of consistency")
     report = verify(options.run, options.key)
     _say(render_json(report) if options.json else render_text(report))
     return report.exit_status

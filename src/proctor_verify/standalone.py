@@ -1,0 +1,161 @@
+"""Files that stand alone, without a run: what a check of one is, and the report over all of them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from proctor_verify.errors import Unreadable
+from proctor_verify.report import Finding, Result, Status, plain
+
+MAX_BYTES = 1_048_576
+NO_KEY = "who signed: any key could have; give the operator's with --key"
+T = TypeVar("T")
+
+
+class Verdict(NamedTuple):
+    """What a check came to: `where` is the part of the file that a fault lies in."""
+
+    status: Status
+    seen: str
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class FileCheck(Generic[T]):
+    """One rule with a stable id. Without a `look` it is the rule of the file's form, which its reader holds."""
+
+    id: str
+    doc: str
+    look: Callable[[T], Verdict] | None = None
+
+
+@dataclass(frozen=True)
+class FileReport:
+    """A verification of one file.
+
+    `facts` are what the file says, for a person to read; `shown` is what follows where all holds, `caveats` what it
+    cannot show even then. `lenient` is the check that may be without an answer: nobody said whose key it should be.
+    """
+
+    kind: str
+    results: tuple[Result, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    shown: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
+    lenient: str | None = None
+    unreadable: str | None = None
+
+    @property
+    def exit_status(self) -> int:
+        """0 all hold, 1 something fails or cannot be told, 2 could not read."""
+        if self.unreadable is not None:
+            return 2
+        bad = [
+            result
+            for result in self.results
+            if result.status is Status.FAIL or (result.status is Status.CANNOT_TELL and result.check != self.lenient)
+        ]
+        return 1 if bad else 0
+
+    def failed(self) -> list[str]:
+        """The ids of the checks that fail."""
+        return [result.check for result in self.results if result.status is Status.FAIL]
+
+    def to_json(self) -> dict[str, Any]:
+        """The same, as JSON values."""
+        return {
+            "kind": self.kind,
+            "checks": [
+                {
+                    "check": result.check,
+                    "count": result.count,
+                    "findings": [{"path": finding.path, "seen": finding.seen} for finding in result.findings],
+                    "seen": result.seen,
+                    "status": result.status.value,
+                }
+                for result in self.results
+            ],
+            "facts": {name: plain(text) for name, text in self.facts.items()},
+            "shown": list(map(plain, self.shown)) if self.exit_status == 0 else [],
+            "caveats": list(map(plain, self.caveats)),
+            "exit_status": self.exit_status,
+            "unreadable": self.unreadable,
+        }
+
+
+def judge(checks: Sequence[FileCheck[T]], subject: T | None, fault: str) -> tuple[Result, ...]:
+    """A result for each check: of what was read, or, where that could not be, of why not."""
+    return tuple(_result(check, _look(check, subject, fault)) for check in checks)
+
+
+def _look(check: FileCheck[T], subject: T | None, fault: str) -> Verdict:
+    if check.look is None:
+        return Verdict(Status.PASS, "as the format has it") if subject is not None else failed(fault, "file")
+    if subject is None:
+        return Verdict(Status.CANNOT_TELL, "the file cannot be read as one")
+    return check.look(subject)
+
+
+def _result(check: FileCheck[T], verdict: Verdict) -> Result:
+    if verdict.status is not Status.FAIL:
+        return Result(check.id, verdict.status, plain(verdict.seen))
+    return Result(check.id, Status.FAIL, "1 finding", 1, (Finding(plain(verdict.where), plain(verdict.seen)),))
+
+
+def passed(seen: str) -> Verdict:
+    """It holds."""
+    return Verdict(Status.PASS, seen)
+
+
+def failed(seen: str, where: str) -> Verdict:
+    """It does not hold, there."""
+    return Verdict(Status.FAIL, seen, where)
+
+
+def cannot_tell(why: str) -> Verdict:
+    """Something that it needs is not there."""
+    return Verdict(Status.CANNOT_TELL, why)
+
+
+def decoded(text: str) -> bytes:
+    """Base64 with padding in its one spelling.
+
+    Raises:
+        Unreadable: it is none.
+    """
+    try:
+        raw = base64.b64decode(text.encode("ascii"), validate=True)
+    except ValueError:
+        raise Unreadable("not base64") from None
+    if base64.b64encode(raw).decode() != text:
+        raise Unreadable("base64 with spare bits set")
+    return raw
+
+
+def render_json(report: FileReport) -> str:
+    """Sorted and deterministic."""
+    return json.dumps(report.to_json(), sort_keys=True, indent=2, ensure_ascii=True)
+
+
+def render_text(report: FileReport) -> str:
+    """What the file says, one line a check, findings below their check; what it shows, what it cannot, and the end."""
+    if report.unreadable is not None:
+        return f"could not read: {report.unreadable}"
+    lines = [f"{name:<14} {plain(text)}".rstrip() for name, text in report.facts.items()]
+    lines += [""] if lines else []
+    for result in report.results:
+        word = result.status.value.upper() if result.status is Status.FAIL else result.status.value
+        lines.append(f"{word:<14} {result.check:<22} {result.seen}".rstrip())
+        lines.extend(f"{'':<15}{finding.path}: {finding.seen}" for finding in result.findings)
+    lines.append("")
+    if report.exit_status == 0:
+        lines.extend(f"shown: {plain(each)}" for each in report.shown)
+    lines.extend(f"not shown: {plain(each)}" for each in report.caveats)
+    word = "VERIFIED" if report.exit_status == 0 else "NOT VERIFIED"
+    why = f" ({', '.join(report.failed())})" if report.failed() else ""
+    lines.append(f"{word}: {report.kind}{why}")
+    return "\n".join(lines)
