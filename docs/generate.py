@@ -145,6 +145,12 @@ def check_table() -> str:
     return table(("check", "what holds"), rows)
 
 
+def file_check_table() -> str:
+    """Every check of the second program of files that need no run."""
+    rows = [(f"`{check.id}`", check.doc) for check in import_module("proctor_verify.documents").CHECKS]
+    return table(("check", "what holds"), rows)
+
+
 def checks() -> str:
     """The page of the checks."""
     return "\n\n".join(
@@ -155,6 +161,12 @@ def checks() -> str:
                 Each line of it is *pass*, *fail*, *not applicable* or *cannot tell*, with what was seen and where."""
             ),
             check_table(),
+            "## Of proofs",
+            prose(
+                """What is looked at in a file that stands alone: a receipt of a trial, a proof of consistency
+                ([proofs.md](proofs.md))."""
+            ),
+            file_check_table(),
         ]
     )
 
@@ -170,6 +182,7 @@ PARTS: dict[tuple[str, str], Callable[[], str]] = {
     ("evidence-format.md", "kinds"): kinds,
     ("evidence-format.md", "reason ids"): reason_ids,
     ("evidence-format.md", "checks"): check_table,
+    ("evidence-format.md", "checks of proofs"): file_check_table,
     ("reference.md", "exit status"): exits,
 }
 
