@@ -36,6 +36,8 @@ class Check:
         self._fails: list[Finding] = []
         self._failed = 0
         self._doubt: str | None = None
+        # what a pass says, where a count says too little
+        self.said: str | None = None
 
     @property
     def design(self) -> Design:
@@ -93,4 +95,4 @@ class Check:
             return Result(self.id, Status.CANNOT_TELL, self._doubt)
         if not self.looked:
             return Result(self.id, Status.NOT_APPLICABLE, f"no {self.noun}")
-        return Result(self.id, Status.PASS, f"{self.noun}: {self.looked:,}")
+        return Result(self.id, Status.PASS, plain(self.said or f"{self.noun}: {self.looked:,}"))

@@ -10,6 +10,7 @@ import base64
 import os
 import stat
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -180,6 +181,14 @@ def witness_key(argument: str) -> Witness:
     """
     algorithm, key = _typed_key(_vkey_in(argument.strip()), _ED25519 + _COSIGNATURE)
     return Witness(key, only_cosigns=algorithm == _COSIGNATURE)
+
+
+def date_of(seconds: int) -> str:
+    """Seconds since 1970 as a day and time in UTC; as they are where no calendar has them."""
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (ValueError, OverflowError, OSError):
+        return f"second {seconds}"
 
 
 def trust_root(argument: str) -> TrustRoot:

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from proctor_verify.anchors import Receipts
 from proctor_verify.design import NO_TRIAL, Design, Trials
+from proctor_verify.elsewhere import Elsewhere
 from proctor_verify.errors import Unreadable
 from proctor_verify.folder import Folder
 from proctor_verify.journal import Entry
@@ -160,15 +162,18 @@ class Run:
     `begun` counts the attempts admitted in this opening; `draining` is the cause for which nothing new starts in it.
     """
 
-    def __init__(self, folder: Folder, trust: TrustRoot | None) -> None:
+    def __init__(self, folder: Folder, trust: TrustRoot | None, elsewhere: Elsewhere | None = None) -> None:
         self.folder = folder
         self.trust = trust
+        self.elsewhere = elsewhere or Elsewhere()
+        self.receipts = Receipts(folder)
         self.withheld = Withheld.read(folder)
         self.size = 0
         self.head = ZEROS
         self.tree = CompactRange()
         self.note_sizes = _note_sizes(folder)
         self.roots = {0: self.tree.root()}
+        self._root_sizes = self.note_sizes | self.elsewhere.sizes
         self.blind: str | None = None
         self.first: dict[str, Any] | None = None
         self.openings = 0
@@ -247,7 +252,7 @@ class Run:
         self.size += 1
         self.head = digest
         self.tree.append(leaf)
-        if self.size in self.note_sizes:
+        if self.size in self._root_sizes:
             self.roots[self.size] = self.tree.root()
 
     def take(self, entry: Entry) -> None:
@@ -274,6 +279,12 @@ class Run:
     def _run_ended(self, body: dict[str, Any]) -> None:
         # A later end that could not write its files leaves those of an earlier one standing.
         self.derived.update((f["path"], FileFact(f["sha256"], f["size"], "derived")) for f in body["files"])
+
+    def _checkpoint_made(self, body: dict[str, Any]) -> None:
+        self.receipts.made.setdefault(body["size"], body["sha256"])
+
+    def _checkpoint_anchored(self, body: dict[str, Any]) -> None:
+        self.receipts.named.setdefault(body["path"], body["sha256"])
 
     def _block_admitted(self, body: dict[str, Any]) -> None:
         block = self.trials.locate_block(body["task"], body["model"], body["epoch"]) if self.trials else NO_TRIAL
@@ -401,6 +412,8 @@ _TAKERS: dict[str, Callable[[Run, dict[str, Any]], None]] = {
     "run.resumed": Run._run_resumed,
     "run.draining": Run._run_draining,
     "run.ended": Run._run_ended,
+    "checkpoint.made": Run._checkpoint_made,
+    "checkpoint.anchored": Run._checkpoint_anchored,
     "block.admitted": Run._block_admitted,
     "block.ended": Run._block_ended,
     "attempt.admitted": Run._attempt_admitted,

@@ -12,6 +12,7 @@ from proctor_verify import notes
 from proctor_verify.check import Check
 from proctor_verify.checks import CHECKS
 from proctor_verify.checks.manifests import manifest_names, read_manifest
+from proctor_verify.elsewhere import Asked, look_elsewhere
 from proctor_verify.errors import Unreadable
 from proctor_verify.folder import Folder
 from proctor_verify.journal import MAX_HASHED, Entry, Line, read_lines
@@ -28,12 +29,23 @@ NO_ANCHOR = (
 )
 
 
-def verify(path: str | PathLike[str], key: str | None = None, *, checks: Sequence[type[Check]] = CHECKS) -> Report:
+def verify(
+    path: str | PathLike[str],
+    key: str | None = None,
+    *,
+    anchors: Sequence[str] = (),
+    since: str | None = None,
+    witnesses: Sequence[str] = (),
+    checks: Sequence[type[Check]] = CHECKS,
+) -> Report:
     """Re-check a run from its evidence alone. What cannot be read is a finding, never an exception.
 
     Args:
         path: the run folder.
         key: whose signature counts: a vkey, a file that holds one, or `sha256:` and the digest of the raw key.
+        anchors: where checkpoints of the run stand too: addresses or folders of git repositories, folders, note files.
+        since: the file of a checkpoint of the run that was kept from an earlier look.
+        witnesses: who else must have signed a checkpoint: vkeys, or files that hold one.
         checks: what to check, for tests that leave one out.
     """
     try:
@@ -41,11 +53,15 @@ def verify(path: str | PathLike[str], key: str | None = None, *, checks: Sequenc
     except Unreadable as error:
         return Report((), unreadable=f"--key: {error}", strict=True)
     try:
+        asked = Asked.of(anchors, since, witnesses)
+    except Unreadable as error:
+        return Report((), unreadable=plain(error), strict=key is not None)
+    try:
         folder = Folder(Path(path))
     except Unreadable as error:
         return Report((), unreadable=f"{plain(path)}: {error}", strict=key is not None)
     try:
-        return _verify(Run(folder, trust), checks)
+        return _verify(Run(folder, trust, look_elsewhere(asked, folder)), checks)
     finally:
         folder.close()
 

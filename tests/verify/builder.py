@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import gzip
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,8 @@ class Story:
     grades: dict[str, Body] = field(default_factory=dict)
     finals: dict[str, Body] = field(default_factory=dict)
     tail: bytes = b""
+    # What is written when the journal and its checkpoints stand.
+    afterwards: list[Callable[[Story, Path], None]] = field(default_factory=list)
     # For long runs, whose design nobody alters: `drawn_order` of it.
     order: list[tuple[Place, list[str]]] | None = None
 
@@ -450,6 +452,8 @@ class Story:
             for line in seal(self, self.steps, folder):
                 journal.write(line + b"\n")
             journal.write(self.tail)
+        for write in self.afterwards:
+            write(self, folder)
 
 
 def seal(story: Story, steps: Iterable[Step | Checkpoint], folder: Path) -> Iterator[bytes]:

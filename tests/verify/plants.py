@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from builder import Story
 from primitives import Signer
@@ -22,7 +22,10 @@ Spoil = Callable[[Path], None]
 
 @dataclass(frozen=True)
 class Plant:
-    """A fault: what it is, the one check that must find it, and how it comes about."""
+    """A fault: what it is, the one check that must find it, and how it comes about.
+
+    `beside` makes what stands outside of the run, next to its folder; `options` are what else `verify` is told.
+    """
 
     check: str
     what: str
@@ -30,6 +33,8 @@ class Plant:
     spoil: Spoil = lambda folder: None
     key: str | None = None
     story: Callable[[], Story] = full_story
+    beside: Callable[[Story, Path], None] = lambda story, folder: None
+    options: Callable[[Path], dict[str, Any]] = lambda folder: {}
 
     @property
     def id(self) -> str:
@@ -41,6 +46,7 @@ class Plant:
         self.alter(story)
         story.write(folder)
         self.spoil(folder)
+        self.beside(story, folder)
         return story.signer
 
     def look(self, folder: Path, signer: Signer, *, blind: bool = False) -> Report:
@@ -50,7 +56,7 @@ class Plant:
         from proctor_verify.checks import CHECKS
 
         checks = [check for check in CHECKS if not blind or check.id != self.check]
-        return verify(folder, self.key or signer.fingerprint, checks=checks)
+        return verify(folder, self.key or signer.fingerprint, checks=checks, **self.options(folder))
 
 
 class Plants(list[Plant]):

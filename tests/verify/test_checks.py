@@ -6,9 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from anchored import anchored_story, at_anchors, write_anchors
 from builder import Story
 from money_stories import money_story
 from plants import Alter, Plant, all_plants, all_sound
+from plants_anchors import WITNESS, cosigned_beside, from_kept
 from plants_withheld import withhold
 from stories import full_story
 
@@ -54,7 +56,21 @@ def test_a_sound_run_holds(tmp_path: Path) -> None:
         assert {result.status for result in report.results} <= {Status.PASS, Status.NOT_APPLICABLE}
         assert any(caveat.startswith("not shown: ") for caveat in report.caveats)
         told |= {result.check for result in report.results if result.status is Status.PASS}
+    told |= passed_with_all_that_can_be_asked(tmp_path / "anchored")
     assert told == {check.id for check in CHECKS}
+
+
+def passed_with_all_that_can_be_asked(folder: Path) -> set[str]:
+    story = anchored_story()
+    story.write(folder)
+    write_anchors(story, folder)
+    cosigned_beside(story, folder)
+    told = at_anchors(folder)
+    for options in (told, {**told, **from_kept(folder), "witnesses": [WITNESS.vkey]}):
+        report = verify(folder, story.signer.fingerprint, **options)
+        assert report.exit_status == 0
+        assert {result.status for result in report.results} <= {Status.PASS, Status.NOT_APPLICABLE}
+    return {result.check for result in report.results if result.status is Status.PASS}
 
 
 @pytest.mark.parametrize(("make", "alter"), all_sound())

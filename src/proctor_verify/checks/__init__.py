@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from proctor_verify.check import Check
 from proctor_verify.checks import (
+    anchors,
     attempts,
     budget,
     budget_rules,
@@ -42,9 +43,19 @@ CHECKS: tuple[type[Check], ...] = (
     checkpoints.Signature,
     checkpoints.Head,
     checkpoints.Last,
+    checkpoints.SinceExtends,
     keys.Stated,
     keys.Same,
     keys.Trust,
+    keys.Seen,
+    anchors.ReceiptsNamed,
+    anchors.Identity,
+    anchors.Pushed,
+    anchors.Chronology,
+    anchors.Snapshot,
+    anchors.Required,
+    anchors.Covered,
+    anchors.Remote,
     manifests.Bound,
     manifests.Unbound,
     manifests.Verdict,

@@ -6,6 +6,7 @@ import hashlib
 
 from proctor_verify import notes
 from proctor_verify.check import Check
+from proctor_verify.checks.heads import head_fault
 from proctor_verify.checks.keys import stated_key
 from proctor_verify.errors import Unreadable
 from proctor_verify.journal import Entry
@@ -132,3 +133,26 @@ class Last(Check):
             self.fail("checkpoints", f"the last covers {covered} of {self.run.size} entries")
         else:
             self.cannot_tell(f"{self.run.size - covered} entries at the end of an open run are not covered yet")
+
+
+class SinceExtends(Check):
+    id = "since.extends"
+    doc = (
+        "the checkpoint given with `--since` is of this run, signed by its key, and has the root of this journal at "
+        "its size"
+    )
+    noun = "entries since the checkpoint that was kept"
+    unblinded = True
+
+    def finish(self) -> None:
+        asked, head = self.run.elsewhere.asked, self.run.elsewhere.since
+        if asked.since is None:
+            return
+        if head is None:
+            self.cannot_tell("it is not known which run this is")
+            return
+        fault = head_fault(self.run, head)
+        if fault is not None:
+            self.fail("--since", fault)
+        self.looked = 1
+        self.said = f"the journal goes on from {head.size:,} entries: {self.run.size - head.size:,} since then"

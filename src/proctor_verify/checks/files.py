@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Container, Iterator
 
+from proctor_verify.anchors import is_receipt_name
 from proctor_verify.check import Check
 from proctor_verify.checks.manifests import is_manifest_name
 from proctor_verify.errors import Unreadable
@@ -84,7 +85,7 @@ class Unlisted(Check):
     def finish(self) -> None:
         self._search(self._top())
         self._search(_strangers(self.run, "manifests", is_manifest_name))
-        self._search(_strangers(self.run, "checkpoints", is_note_name))
+        self._search(_strangers(self.run, "checkpoints", lambda name: is_note_name(name) or is_receipt_name(name)))
         self._search(_below(self.run, "packs", self._packs))
         self._search(_below(self.run, "blobs", self._blobs))
         self._search(_below(self.run, "quarantine", {path.removeprefix("quarantine/") for path in self._quarantined}))

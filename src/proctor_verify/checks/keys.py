@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from proctor_verify import notes
 from proctor_verify.check import Check
+from proctor_verify.checks.heads import head_fault
+from proctor_verify.elsewhere import Head, witnessed_here
 from proctor_verify.errors import Unreadable
 from proctor_verify.journal import Entry
 
@@ -67,3 +71,46 @@ class Trust(Check):
             return
         if not trust.trusts(key):
             self.fail("journal.jsonl:1", f"signed by {key.name} {key.fingerprint}, and {trust.fingerprint} is trusted")
+
+
+class Seen(Check):
+    id = "key.witnessed"
+    doc = (
+        "each key given with `--witness` signed a checkpoint of this journal: one in the run, at an anchor that was "
+        "given, or the one given with `--since`"
+    )
+    noun = "witnesses"
+    unblinded = True
+
+    def finish(self) -> None:
+        witnesses = self.run.elsewhere.asked.witnesses
+        if not witnesses:
+            return
+        # by witness: the entries covered by the largest that it signed, and the latest time that it gave
+        best: list[tuple[int, int | None] | None] = [None] * len(witnesses)
+        for head in self._heads():
+            for at, seen in enumerate(head.seen_by):
+                held = best[at]
+                if seen is not None and (held is None or (head.size, seen.time or 0) > (held[0], held[1] or 0)):
+                    best[at] = head.size, seen.time
+        said = []
+        for witness, held in zip(witnesses, best, strict=True):
+            self.looked += 1
+            if held is None:
+                self.fail(witness.key.name, f"{witness.key.fingerprint} signed no checkpoint of this journal")
+            else:
+                said.append(signed_words(witness, *held))
+        self.said = "; ".join(said)
+
+    def _heads(self) -> Iterator[Head]:
+        run = self.run
+        found = [head for place in run.elsewhere.places for head in place.heads]
+        found += [run.elsewhere.since] if run.elsewhere.since is not None else []
+        found += witnessed_here(run.folder, sorted(run.note_sizes), run.elsewhere.asked.witnesses)
+        return (head for head in found if head_fault(run, head) is None)
+
+
+def signed_words(witness: notes.Witness, size: int, time: int | None) -> str:
+    """That a witness signed up to an entry, and when, by its own clock."""
+    when = f" on {notes.date_of(time)}" if time is not None else ""
+    return f"{witness.key.name} signed the first {size:,} entries{when}"
