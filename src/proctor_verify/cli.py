@@ -26,25 +26,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
     what.add_argument("--design", metavar="FILE", help="check a frozen design (a design.json) alone")
     what.add_argument("--checks", action="store_true", help="print the table of checks and stop")
     parser.add_argument("--key", metavar="KEY", help="who is trusted: a vkey, a file that holds one, or sha256:HEX")
+    parser.add_argument(
+        "--anchor",
+        metavar="WHERE",
+        action="append",
+        default=[],
+        help="where checkpoints of the run stand too: a git repository (its address or folder), a folder, or a note",
+    )
     parser.add_argument("--since", metavar="NOTE", help="a checkpoint that was kept: what is new extends it")
+    parser.add_argument(
+        "--witness",
+        metavar="VKEY",
+        action="append",
+        default=[],
+        help="who else must have signed a checkpoint: a vkey, or a file that holds one",
+    )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     options = parser.parse_args(arguments)
     if options.checks:
         print(render_checks([(check.id, check.doc) for check in CHECKS]))
         return 0
     if options.design is not None:
-        if options.key is not None:
-            parser.error("argument --key: a design alone is signed by nobody")
+        if options.key is not None or options.since is not None or options.anchor or options.witness:
+            parser.error("a design alone is signed by nobody, and stands nowhere else")
         found = verify_design(options.design)
         _say(render_design_json(found) if options.json else render_design_text(found))
         return found.exit_status
     if documents.is_file(options.run):
+        if options.anchor or options.witness:
+            parser.error("--anchor and --witness go with a run")
         told = documents.verify_file(options.run, options.key, since=options.since)
         _say(standalone.render_json(told) if options.json else standalone.render_text(told))
         return told.exit_status
-    if options.since is not None:
-        parser.error("argument --since: it goes with a proof of consistency")
-    report = verify(options.run, options.key)
+    report = verify(options.run, options.key, anchors=options.anchor, since=options.since, witnesses=options.witness)
     _say(render_json(report) if options.json else render_text(report))
     return report.exit_status
 

@@ -14,9 +14,35 @@ from proctor.cli.completing import run_folders
 @click.argument("run", required=False, type=click.Path(path_type=Path), shell_complete=run_folders)
 @click.option("--design", metavar="FILE", type=click.Path(path_type=Path), help="Check a frozen design.json alone.")
 @click.option("--key", metavar="KEY", help="Who is trusted: a vkey, a file that holds one, or sha256:HEX.")
+@click.option(
+    "--anchor",
+    "anchors",
+    metavar="WHERE",
+    multiple=True,
+    help="Where its checkpoints stand too: a git repository (address or folder), a folder, or a note.",
+)
+@click.option("--since", metavar="NOTE", help="A checkpoint that you kept: what is new must extend it.")
+@click.option(
+    "--witness",
+    "witnesses",
+    metavar="VKEY",
+    multiple=True,
+    help="Who else must have signed a checkpoint: a vkey, or a file that holds one.",
+)
 @json_option
-def verify(run: Path | None, design: Path | None, key: str | None, as_json: bool) -> int:
+def verify(
+    run: Path | None,
+    design: Path | None,
+    key: str | None,
+    anchors: tuple[str, ...],
+    since: str | None,
+    witnesses: tuple[str, ...],
+    as_json: bool,
+) -> int:
     """Re-check RUN: `python -m proctor_verify`, in a process that shares nothing with this one.
+
+    RUN is a run's folder, or a receipt or proof that `proctor prove` made. docs/verify.md says what each option means
+    and proves.
 
     With --design FILE instead of RUN, a frozen design alone is held to its rules, and named by its digest.
 
@@ -27,10 +53,11 @@ def verify(run: Path | None, design: Path | None, key: str | None, as_json: bool
 
     from proctor.runner.verifying import on_design, second_program
 
-    if design is not None and run is None and key is None:
+    alone = key is None and since is None and not anchors and not witnesses
+    if design is not None and run is None and alone:
         command = on_design(design, as_json=as_json)
     elif run is not None and design is None:
-        command = second_program(run, key, as_json=as_json)
+        command = second_program(run, key, as_json=as_json, anchors=anchors, since=since, witnesses=witnesses)
     else:
         raise click.UsageError("Either RUN (with --key, where you have it) or --design FILE.")
     sys.stdout.flush()
