@@ -52,7 +52,10 @@ class Check:
         return self.run.trials
 
     def line(self, line: Line) -> None:
-        """A line of the journal, readable or not."""
+        """A line of the journal that is not plainly sound, readable or not."""
+
+    def sound_lines(self, count: int) -> None:
+        """So many lines of the journal, each of which is an entry of a known kind and its shape."""
 
     def entry(self, entry: Entry) -> None:
         """An entry of one of `kinds`, before the run's facts take it in."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 MAX_LINE = 65_535
 # A line beyond an entry's bound is hashed as it passes, but not for ever: a file can claim any size.
 MAX_HASHED = 16 << 20
-_CHUNK = 1 << 20
+_CHUNK = 512 << 10
 
 
 @dataclass(slots=True)
@@ -46,47 +46,71 @@ class Entry:
     body: dict[str, Any]
 
 
-def read_lines(stream: BinaryIO) -> Iterator[Line]:
-    """Every line of the stream, up to one beyond `MAX_HASHED`. One that is no entry for its length is never held."""
+class Block(NamedTuple):
+    """Whole lines, each ended by its newline, as they stand; none is longer than what is read at once.
+
+    `first` is the number of the first of them, `lines` how many they are.
+    """
+
+    first: int
+    lines: int
+    data: bytes
+
+    def raw_lines(self) -> list[bytes]:
+        """The lines without their newlines."""
+        return self.data[:-1].split(b"\n")
+
+
+def read_blocks(stream: BinaryIO) -> Iterator[Block | Line]:
+    """The stream in blocks; a line that no block holds, and one that no newline ends, comes as a line of its own.
+
+    Nothing is read beyond a line of more than `MAX_HASHED`. What is held is bounded, whatever stands there.
+    """
     number = 0
-    parts: list[bytes] = []
-    held = 0
+    rest = b""
     long: _LongLine | None = None
     while chunk := stream.read(_CHUNK):
-        pieces = chunk.split(b"\n")
-        last = pieces.pop()
-        for piece in pieces:
-            if long is not None:
-                long.feed(piece)
-                yield long.line(number, terminated=True)
-                long = None
-            else:
-                if parts:
-                    parts.append(piece)
-                    piece = b"".join(parts)
-                    parts, held = [], 0
-                yield _line(number, piece, terminated=True)
-            number += 1
         if long is not None:
-            long.feed(last)
-            if long.size > MAX_HASHED:
-                yield long.line(number, terminated=False, given_up=True)
-                return
-        elif last:
-            parts.append(last)
-            held += len(last)
-            if held > MAX_LINE:
-                long = _LongLine()
-                for part in parts:
-                    long.feed(part)
-                parts, held = [], 0
+            head, newline, chunk = chunk.partition(b"\n")
+            long.feed(head)
+            if not newline:
+                if long.size > MAX_HASHED:
+                    yield long.line(number, terminated=False, given_up=True)
+                    return
+                continue
+            yield long.line(number, terminated=True)
+            number, long = number + 1, None
+        cut = chunk.rfind(b"\n") + 1
+        if cut:
+            data = rest + chunk[:cut]
+            count = data.count(b"\n")
+            yield Block(number, count, data)
+            number += count
+            rest = chunk[cut:]
+        else:
+            rest += chunk
+        if len(rest) > MAX_LINE:
+            long = _LongLine()
+            long.feed(rest)
+            rest = b""
     if long is not None:
         yield long.line(number, terminated=False)
-    elif parts:
-        yield _line(number, b"".join(parts), terminated=False)
+    elif rest:
+        yield line_of(number, rest, terminated=False)
 
 
-def _line(number: int, raw: bytes, *, terminated: bool) -> Line:
+def read_lines(stream: BinaryIO) -> Iterator[Line]:
+    """Every line of the stream, as far as `read_blocks` reads. One that is no entry for its length is never held."""
+    for piece in read_blocks(stream):
+        if isinstance(piece, Line):
+            yield piece
+        else:
+            for at, raw in enumerate(piece.raw_lines()):
+                yield line_of(piece.first + at, raw)
+
+
+def line_of(number: int, raw: bytes, *, terminated: bool = True) -> Line:
+    """A line from its bytes without the newline."""
     digest = hashlib.sha256(raw).hexdigest()
     leaf = hashlib.sha256(b"\0" + raw).digest()
     return Line(number, digest, leaf, raw if len(raw) <= MAX_LINE else None, terminated)

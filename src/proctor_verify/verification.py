@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -15,11 +13,11 @@ from proctor_verify.checks.manifests import manifest_names, read_manifest
 from proctor_verify.elsewhere import Asked, look_elsewhere
 from proctor_verify.errors import Unreadable
 from proctor_verify.folder import Folder
-from proctor_verify.journal import MAX_HASHED, Entry, Line, read_lines
+from proctor_verify.journal import Line, read_blocks
+from proctor_verify.judging import judge
 from proctor_verify.report import Report, plain
 from proctor_verify.run import Run
-from proctor_verify.schema import KINDS, body_fault, envelope_fault
-from proctor_verify.strictjson import loads_canonical
+from proctor_verify.walk import Walk
 
 JOURNAL = "journal.jsonl"
 NO_KEY = "who signed: any key could have; give the operator's with --key"
@@ -73,11 +71,16 @@ def _verify(run: Run, checks: Sequence[type[Check]]) -> Report:
     except Unreadable as error:
         return Report((), unreadable=_without_journal(run, str(error)), strict=strict)
     made = [check(run) for check in checks]
-    walk = _Walk(run, made)
+    walk = Walk(run, made)
     try:
         with stream:
-            for line in read_lines(stream):
-                walk.line(line)
+            for piece in read_blocks(stream):
+                if isinstance(piece, Line):
+                    walk.line(piece)
+                else:
+                    walk.block(piece, judge(piece))
+                if walk.over:
+                    break
     except OSError as error:
         return Report((), unreadable=f"{JOURNAL} cannot be read: {error.strerror}", strict=strict)
     for check in made:
@@ -89,100 +92,12 @@ def _verify(run: Run, checks: Sequence[type[Check]]) -> Report:
             check.finish()
     return Report(
         results=tuple(check.result() for check in made),
-        caveats=(*(() if strict else (NO_KEY,)), NO_ANCHOR, *walk.clock.caveats(), *run.withheld.caveats()),
+        caveats=(*(() if strict else (NO_KEY,)), NO_ANCHOR, *walk.caveats(), *run.withheld.caveats()),
         strict=strict,
         run_id=run.first["run_id"] if run.first is not None else None,
         entries=run.size,
         synthetic=run.design.parts.synthetic if run.design is not None else (),
     )
-
-
-class _Clock:
-    """How far the wall clock falls within an opening: clocks are set back, and then times order nothing."""
-
-    def __init__(self) -> None:
-        self.latest = ""
-        self._worst = timedelta(minutes=1)
-        self._line: int | None = None
-
-    def fell(self, entry: Entry) -> None:
-        """An entry whose time is before `latest` (times have one width: text compares as they do), or an opening's."""
-        if entry.kind == "run.resumed":
-            self.latest = entry.time
-            return
-        fall = datetime.fromisoformat(self.latest) - datetime.fromisoformat(entry.time)
-        if fall > self._worst:
-            self._worst, self._line = fall, entry.line + 1
-
-    def caveats(self) -> tuple[str, ...]:
-        """What to say of it: nothing for a minute or less."""
-        if self._line is None:
-            return ()
-        seconds = f"{self._worst.total_seconds():,.0f}"
-        return (f"times: the wall clock falls by {seconds} seconds within an opening, up to line {self._line}",)
-
-
-class _Walk:
-    """Hands each line to the checks that want it, then to the facts."""
-
-    def __init__(self, run: Run, checks: Sequence[Check]) -> None:
-        self._run = run
-        self.clock = _Clock()
-        self._lines = [check.line for check in checks if type(check).line is not Check.line]
-        self._every: list[Callable[[Entry], None]] = [check.entry for check in checks if check.every]
-        self._kinds: dict[str, list[Callable[[Entry], None]]] = defaultdict(list)
-        for check in checks:
-            if run.design is not None or not check.needs_design:
-                for kind in check.kinds:
-                    self._kinds[kind].append(check.entry)
-
-    def line(self, line: Line) -> None:
-        entry = _parse(line)
-        for look in self._lines:
-            look(line)
-        run = self._run
-        if entry is not None:
-            if entry.time < self.clock.latest or entry.kind == "run.resumed":
-                self.clock.fell(entry)
-            else:
-                self.clock.latest = entry.time
-            for see in self._every:
-                see(entry)
-        if (line.fault or line.misshapen) and run.blind is None:
-            run.blind = f"line {line.number + 1} of the journal cannot be read, and what follows depends on it"
-        if entry is not None and run.blind is None:
-            for see in self._kinds[entry.kind]:
-                see(entry)
-            run.take(entry)
-        if line.terminated:
-            run.advance(line.digest, line.leaf)
-
-
-def _parse(line: Line) -> Entry | None:
-    """The line as an entry, as far as it is one; what it is not is noted on the line."""
-    if line.given_up:
-        line.fault = f"no newline ends it within {MAX_HASHED:,} bytes, and nothing from there on was read"
-        return None
-    if not line.terminated:
-        line.fault = "no newline ends the last line: it was cut, or never finished"
-        return None
-    if line.raw is None:
-        line.fault = "is longer than an entry may be"
-        return None
-    try:
-        value = loads_canonical(line.raw)
-    except Unreadable as error:
-        line.fault = str(error)
-        return None
-    line.misshapen = envelope_fault(value)
-    if line.misshapen is not None:
-        return None
-    kind, body = value["kind"], value["body"]
-    if kind in KINDS:
-        line.misshapen = body_fault(kind, body)
-    else:
-        line.unknown_kind = kind
-    return Entry(line.number, value["seq"], value["prev"], value["time"], value["mono"], kind, body)
 
 
 def _without_journal(run: Run, why: str) -> str:
