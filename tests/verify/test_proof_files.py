@@ -1,0 +1,168 @@
+"""Receipts and proofs: each fault is found by its own check and no other; nothing that is hostile gets further."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from primitives import Signer
+from proof_plants import PLANTS, SOUND, STRANGER, Growth, Plant, Receipt
+
+from proctor_verify import notes
+from proctor_verify.cli import main
+from proctor_verify.documents import CHECKS, verify_file
+from proctor_verify.growth import CONSISTENCY_CHECKS, verify_growth
+from proctor_verify.receipts import RECEIPT_CHECKS, verify_receipt
+from proctor_verify.report import Status
+from proctor_verify.standalone import FileReport, render_json, render_text
+
+VKEY = Signer().vkey
+VECTORS = Path(__file__).parent.parent / "vectors" / "proofs.json"
+
+
+def checked(made: Receipt | Growth, key: str | None = VKEY, without: str | None = None) -> FileReport:
+    trust = notes.trust_root(key) if key is not None else None
+    if isinstance(made, Receipt):
+        return verify_receipt(made.make(), trust, checks=[c for c in RECEIPT_CHECKS if c.id != without])
+    kept = [c for c in CONSISTENCY_CHECKS if c.id != without]
+    return verify_growth(made.make(), made.older(), trust, checks=kept)
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=[plant.id for plant in PLANTS])
+def test_one_fault_one_finding(plant: Plant) -> None:
+    report = checked(plant.made)
+    assert report.failed() == [plant.check]
+    assert report.exit_status == 1
+    found = next(result for result in report.results if result.check == plant.check)
+    assert found.count == 1 and found.findings[0].path and found.findings[0].seen
+    assert checked(plant.made, without=plant.check).failed() == []
+    assert "NOT VERIFIED" in render_text(report) and not report.to_json()["shown"]
+
+
+def test_every_check_has_a_fault_of_its_own() -> None:
+    assert {plant.check for plant in PLANTS} == {check.id for check in CHECKS}
+    assert len({check.id for check in CHECKS}) == len(CHECKS)
+
+
+@pytest.mark.parametrize("made", SOUND.values(), ids=SOUND)
+def test_what_is_sound_holds(made: Receipt | Growth) -> None:
+    report = checked(made)
+    assert report.exit_status == 0, render_text(report)
+    assert {result.status for result in report.results} == {Status.PASS}
+    assert render_text(report).splitlines()[-1].startswith("VERIFIED")
+
+
+def test_a_fingerprint_is_enough_for_a_receipt_and_not_for_growth() -> None:
+    assert checked(Receipt(), Signer().fingerprint).exit_status == 0
+    assert checked(Receipt(), STRANGER.fingerprint).failed() == ["receipt.signed"]
+    assert checked(Receipt(signer=STRANGER, extra={"vkey": STRANGER.vkey}), Signer().fingerprint).exit_status == 1
+    told = checked(Growth(), Signer().fingerprint)
+    assert (told.failed(), told.exit_status) == ([], 1)
+
+
+@pytest.mark.parametrize("made", [Receipt(), Growth()])
+def test_without_a_key_it_holds_with_a_warning(made: Receipt | Growth) -> None:
+    report = checked(made, None)
+    doubts = [result.check for result in report.results if result.status is Status.CANNOT_TELL]
+    assert doubts == ["receipt.signed" if isinstance(made, Receipt) else "proof.signed"]
+    assert report.exit_status == 0 and any("who signed" in caveat for caveat in report.caveats)
+    wrong = Receipt(signer=STRANGER)
+    assert checked(wrong, None).failed() == ["receipt.signed"], "it names a key that did not sign it"
+
+
+def test_what_it_says_can_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x").write_bytes(Receipt().make())
+    assert main([str(tmp_path / "x"), "--key", VKEY]) == 0
+    said = capsys.readouterr().out
+    for words in ("tâche · base · 2", "pass, reward 0.5", "entry 6 of 11", "git at https://example.org/heads.git"):
+        assert words in said
+    assert main([str(tmp_path / "x"), "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["kind"] == "receipt of a trial" and record["facts"]["grade"] == "pass, reward 0.5"
+    assert [check["check"] for check in record["checks"]] == [check.id for check in RECEIPT_CHECKS]
+
+
+def test_growth_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x").write_bytes(Growth().make())
+    (tmp_path / "old").write_bytes(Growth().older())
+    assert main([str(tmp_path / "x"), "--key", VKEY, "--since", str(tmp_path / "old")]) == 0
+    assert main([str(tmp_path / "x"), "--key", VKEY]) == 1
+    assert "name it with --since" in capsys.readouterr().out
+    assert main([str(tmp_path / "x"), "--since", str(tmp_path / "none")]) == 2
+    assert main([str(tmp_path / "x"), "--key", "nonsense"]) == 2
+
+
+def test_what_is_no_file_that_is_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "text").write_text("hello\n")
+    (tmp_path / "empty").write_bytes(b"")
+    for name in ("pipe", "text", "empty", "\0"):
+        assert verify_file(tmp_path / name if name != "\0" else name).exit_status == 2
+    assert main([str(tmp_path / "pipe")]) == 2 and "no plain file" in capsys.readouterr().out
+    assert main(["/dev/zero"]) == 2
+
+
+@pytest.mark.parametrize("start", [b"c2sp.org/tlog-proof@v1\n", b"old 5\n"])
+def test_a_file_of_a_gigabyte_is_a_finding(start: bytes, tmp_path: Path) -> None:
+    with (tmp_path / "x").open("wb") as file:
+        file.write(start)
+        file.truncate(1 << 30)
+    report = verify_file(tmp_path / "x", VKEY)
+    assert report.failed() == [report.results[0].check] and report.exit_status == 1
+    assert "1,048,576" in report.results[0].findings[0].seen
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_any_change_of_a_byte_is_found_or_changes_nothing_that_is_said(data: st.DataObject) -> None:
+    made = data.draw(st.sampled_from([Receipt(), Receipt(size=1, at=0), Growth()]))
+    right = made.make()
+    at = data.draw(st.integers(0, len(right) - 1))
+    byte = data.draw(st.integers(0, 255).filter(lambda b: b != right[at]))
+    wrong = right[:at] + bytes([byte]) + right[at + 1 :]
+    trust = notes.trust_root(VKEY)
+    if isinstance(made, Receipt):
+        report = verify_receipt(wrong, trust)
+        extra = right.index(b"\nindex")
+        # where a checkpoint was pushed is the receipt's own word
+        assert report.exit_status == 1 or at < extra
+    else:
+        report = verify_growth(wrong, made.older(), trust)
+        assert report.exit_status == 1
+    json.loads(render_json(report))
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=400), st.sampled_from([b"c2sp.org/tlog-proof@v1\n", b"old ", b"old 3\n\n", b""]))
+def test_any_bytes_are_a_finding(tail: bytes, start: bytes) -> None:
+    for report in (verify_receipt(start + tail, None), verify_growth(start + tail, tail, None)):
+        assert report.exit_status == 1
+        render_text(report)
+
+
+def _vectors() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(VECTORS.read_text())
+    return found
+
+
+@pytest.mark.parametrize("case", _vectors()["cases"], ids=lambda case: case["name"])
+def test_frozen_vectors(case: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(case["file"].encode())
+    if case["since"] is not None:
+        (tmp_path / "since").write_bytes(case["since"].encode())
+    since = tmp_path / "since" if case["since"] is not None else None
+    report = verify_file(tmp_path / "file", case["key"], since=since)
+    assert {result.check: result.status.value for result in report.results} == case["checks"]
+    assert report.exit_status == case["exit_status"]
+
+
+def test_frozen_vectors_are_of_every_check_both_ways() -> None:
+    for status in ("pass", "fail", "cannot tell"):
+        seen = {check for case in _vectors()["cases"] for check, said in case["checks"].items() if said == status}
+        wanted = {check.id for check in CHECKS}
+        assert seen == wanted - ({"receipt.form", "proof.form"} if status == "cannot tell" else set())
