@@ -40,6 +40,7 @@ TOKENS = frozenset({"proctor.sandbox.base.Sandbox"})
 # Functions that may act without a token, and why; what they call is theirs.
 LOOKS = {
     "proctor.admission.provenance._git": "git is asked, read-only and with a deadline",
+    "proctor.evidence.anchors.git.look": "takes a Probe: git asks a repository what it has, read-only",
     "proctor.sandbox.docker.kind.DockerKind.images": "takes a Probe: the engine is asked what it has, read-only",
     "proctor.sandbox.docker.kind.DockerKind.probe": "takes a Probe: the engine is asked what it is, read-only",
     "proctor.sandbox.namespace.kind.NamespaceKind.probe": "takes a Probe: what can be had is tried, and removed again",

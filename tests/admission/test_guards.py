@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from money_parts import MONEY, one_block, with_amount, with_budget, worthless
 
-from proctor.admission.facts import CallingFacts, Component, Facts, FolderFacts, KeyFacts, Request
+from proctor.admission.facts import AnchorFacts, CallingFacts, Component, Facts, FolderFacts, KeyFacts, Request
 from proctor.admission.guards import REGISTRY
 from proctor.admission.provenance import GitFacts, GitState
 from proctor.agents.base import Abilities
@@ -40,6 +40,7 @@ GOOD = Facts(
     calling=CallingFacts("toolloop", ABLE, ("luna", "moon"), 5, {"luna": "chat", "moon": "practice"}),
     money=MONEY,
     agreed=True,
+    anchors=(AnchorFacts("git", "../a.git", True, None), AnchorFacts("drop", "../out", False, "it is gone")),
 )
 CALLING = GOOD.calling
 assert CALLING is not None
@@ -140,6 +141,10 @@ FAULTS: dict[str, tuple[Facts, Reason]] = {
         Reason.CEILING_REACHED,
     ),
     "spend-confirmed": (replace(GOOD, agreed=False), Reason.SPEND_NOT_CONFIRMED),
+    "anchor-reachable": (
+        replace(GOOD, anchors=(AnchorFacts("git", "../a.git", True, "it is gone"),)),
+        Reason.ANCHOR_UNREACHABLE,
+    ),
 }
 
 

@@ -40,7 +40,6 @@ def test_every_key_of_the_schema_parses_and_only_what_comes_later_refuses(
     assert sorted(str(refusal.path) for refusal in loaded.refusals) == sorted(
         [
             "agent.pacing",
-            "anchor",
             "arm_profiles",
             "arms.hinted.environment",
             "grading.retries",

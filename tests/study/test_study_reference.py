@@ -35,7 +35,7 @@ def test_rows_say_form_default_and_what_comes_later() -> None:
     assert "| `timeout` | a duration | – |" in page
     assert "*Later: `allowlist`.*" in page
     assert "## `[stages.NAME.budget]`\n\nMoney of a stage." in page
-    assert "## `[anchor]`\n\nWhere checkpoints are pushed, out of the operator's reach. *Later.*" in page
+    assert "## `[stopping]`\n\nA preregistered rule for stopping early. *Later.*" in page
     assert "Where there is none, there is one named `main`" in page
     assert all(line.count(" | ") == 3 for line in page.splitlines() if line.startswith("| `"))
 

@@ -145,6 +145,16 @@ class KeyFacts:
 
 
 @dataclass(frozen=True)
+class AnchorFacts:
+    """One anchor of the study: its kind, its text, whether the study requires it, and why it is not to be had."""
+
+    anchor: str
+    location: str
+    required: bool
+    why: str | None
+
+
+@dataclass(frozen=True)
 class CallingFacts:
     """What the stage asks of its agent: the models that it names, the rows selected, and what the agent can do.
 
@@ -202,6 +212,7 @@ class Facts:
     functions: tuple[Refusal, ...] = ()
     obstacles: tuple[Refusal, ...] = ()
     keys: tuple[KeyFacts, ...] = ()
+    anchors: tuple[AnchorFacts, ...] = ()
     calling: CallingFacts | None = None
     money: MoneyFacts | None = None
     agreed: bool | None = None

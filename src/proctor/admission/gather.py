@@ -9,11 +9,12 @@ import fnmatch
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from proctor.admission.agents import code_of, handed_over, make_agents, with_programs
+from proctor.admission.anchors import anchor_notices, look_at
 from proctor.admission.calling import Calling, calling_facts, gather_calling, named_variables
 from proctor.admission.facts import Component, Facts, FolderFacts, Request
 from proctor.admission.money import money_facts
@@ -27,6 +28,7 @@ from proctor.budget.table import table_record
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import Probe
+from proctor.evidence.anchors.places import places
 from proctor.sandbox.base import Availability, SandboxKind
 from proctor.study import (
     Design,
@@ -122,6 +124,11 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
             calling=calling_facts(loaded.file, table, len(rows), calling.models, agent_class),
             money=money_facts(loaded.file, stage, list(calling.models.values()), len(tasks) + len(rows)),
         )
+    if loaded.file.anchor is not None:
+        own = loaded.file.anchor
+        anchors = look_at(places(own.git, own.drop, loaded.folder.resolve()), own.required, probe)
+        facts = replace(facts, anchors=anchors)
+        probes["anchors"] = [asdict(each) for each in anchors]
     ready = None
     if design is not None:
         agents: dict[str, Agent] = {}
@@ -146,7 +153,7 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
         )
         if len(world.plans) == len(selected) * len(design.arms):
             probes["tasks"] = ready.tasks_record()
-            probes["notices"] = notices(ready, available)
+            probes["notices"] = [*notices(ready, available), *anchor_notices(facts.anchors)]
     facts = replace(
         facts,
         study=tuple(found.study),

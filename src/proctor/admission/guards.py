@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from proctor.admission.anchors import ANCHORS
 from proctor.admission.facts import Component, Facts
 from proctor.admission.model_guards import MODELS
 from proctor.admission.money_guards import MONEY
@@ -284,6 +285,7 @@ def tasks_same(facts: Facts) -> Iterable[Refusal]:
 
 REGISTRY.include(MODELS)
 REGISTRY.include(MONEY)
+REGISTRY.include(ANCHORS)
 
 
 def _in_range(component: Component) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -79,6 +79,10 @@ class Past(Protocol):
         ...
 
 
+async def _at_once() -> None:
+    """Nothing is waited for."""
+
+
 class Authority:
     """Decides what may be spent in a run, for one event loop; goes on where the journal's last opening ended.
 
@@ -87,9 +91,17 @@ class Authority:
         journal: of the admitted run, open.
         past: the fold over that journal. Everything that it charged counts: attempts that were lost, superseded or
             replaced too.
+        may_admit: waited for before a block is admitted, and looked at again after every other wait.
     """
 
-    def __init__(self, admitted: Admitted, limits: Limits | None, journal: Entries, past: Past) -> None:
+    def __init__(
+        self,
+        admitted: Admitted,
+        limits: Limits | None,
+        journal: Entries,
+        past: Past,
+        may_admit: Callable[[], Awaitable[None]] = _at_once,
+    ) -> None:
         if admitted.run_id != journal.run_id:
             raise ValueError(f"the journal is of run {journal.run_id}, not {admitted.run_id}")
         wanted = [Usd.parse(body["wanted"]) for body in past.reached if body["scope"] == Scope.CEILING]
@@ -101,6 +113,7 @@ class Authority:
             refused=next((amount for amount in reversed(wanted) if amount > ZERO), None),
         )
         self._priced = limits is not None
+        self._may_admit = may_admit
         self._journal = journal
         self._disclosed: set[tuple[Scope, str | None]] = set()
         self._freed = asyncio.Event()
@@ -133,11 +146,13 @@ class Authority:
             Refusal: the journal's own, where it takes no more.
             ValueError: the block is open already, or its model is none of the limits'.
         """
+        await self._may_admit()
         while (denial := self._ceiling.admit_block(index, model, empty=empty)) is not None:
             if denial.final:
                 self._disclose(denial)
                 return _refusal(denial)
             await self._freed.wait()
+            await self._may_admit()
         reserve = ZERO if empty else self._ceiling.reserve_of(model)
         body = {"block": index, "task": task, "model": model, "epoch": epoch}
         self._journal.post(Kind.BLOCK_ADMITTED, {**body, "reserve": str(reserve) if self._priced else None})

@@ -28,6 +28,7 @@ COMMANDS = {
     "logs": "proctor.cli.logs:logs",
     "shell": "proctor.cli.shell:shell",
     "prune": "proctor.cli.prune:prune",
+    "anchor": "proctor.cli.anchor:anchor",
     "verify": "proctor.cli.verify:verify",
     "prove": "proctor.cli.prove:prove",
     "show": "proctor.cli.show:show",

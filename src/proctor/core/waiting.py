@@ -45,6 +45,14 @@ async def until_done(work: asyncio.Future[Any]) -> None:
         work.remove_done_callback(wake)
 
 
+def first_fault(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first fault of a group, and of groups within it."""
+    fault: BaseException = group
+    while isinstance(fault, BaseExceptionGroup):
+        fault = fault.exceptions[0]
+    return fault
+
+
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Do blocking work in a thread. A cancelled caller waits for it: left alone it would write on behind its back."""
     return await finish(asyncio.to_thread(work, *args, **kwargs))

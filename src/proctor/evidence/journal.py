@@ -135,6 +135,25 @@ class Journal:
         """SHA-256 (hex) of the last durable line."""
         return self._writer.durable.head
 
+    @property
+    def newest(self) -> Mapping[str, Any] | None:
+        """The body of the `checkpoint.made` of the newest checkpoint of this opening; after `close`, of the last."""
+        return self._writer.newest
+
+    async def checkpoint(self) -> None:
+        """Have a checkpoint made that covers all entries so far; returns once it stands, and is named.
+
+        Raises:
+            Refusal: `disk_full` or `write_failed` once the journal is poisoned.
+            RuntimeError: it is closed.
+        """
+        self._require_open()
+        await self._commits.run(self._writer.want_checkpoint)
+        # one that is due comes before what waits next
+        await self._commits.run(lambda: None)
+        if self.poisoned is not None:
+            raise _again(self.poisoned)
+
     async def append(self, kind: Kind, body: Mapping[str, Any], *, blobs: Mapping[str, Content] | None = None) -> int:
         """Append an entry; returns its `seq` once it is durable. Cancelled, it is written all the same.
 
@@ -157,16 +176,15 @@ class Journal:
                 these two, or `entry_too_large`: then nothing of the entry was written, and the journal goes on.
             RuntimeError: it is closed.
         """
-        if self.poisoned is not None:
-            raise _again(self.poisoned)
-        if self._closing:
-            raise RuntimeError("the journal is closed")
+        self._require_open()
         if self._told == self._given:
             self._commits.wake()
         return self._post(self._stamps.draft(kind, body, blobs))
 
-    async def close(self, ended_body: Mapping[str, Any] | None) -> None:
+    async def close(self, ended_body: Mapping[str, Any] | None, *, keep_lock: bool = False) -> None:
         """Write `run.ended` (unless the body is None) and the checkpoint over all; let go of the run. Once.
+
+        With `keep_lock` the run stays this process's, where all went well, until `let_go`.
 
         After an error of the disk the closing entries go to a fresh handle behind the last durable line, into the
         space that was reserved; attempts in flight end as `interrupted`, with the error as their exception. A
@@ -180,7 +198,7 @@ class Journal:
         if self._closing:
             return
         self._closing = True
-        work = asyncio.ensure_future(self._close(ended))
+        work = asyncio.ensure_future(self._close(ended, keep_lock))
         cancelled = await wait_through(work)
         work.result()
         if cancelled is not None:
@@ -190,7 +208,17 @@ class Journal:
         """Give back the reserved space before the end, for files that `run.ended` is to name. Raises OSError."""
         reserve.release(self._run)
 
-    async def _close(self, ended: Draft | None) -> None:
+    def let_go(self) -> None:
+        """Let go of a run that `close` kept."""
+        self._lock.release()
+
+    def _require_open(self) -> None:
+        if self.poisoned is not None:
+            raise _again(self.poisoned)
+        if self._closing:
+            raise RuntimeError("the journal is closed")
+
+    async def _close(self, ended: Draft | None, keep_lock: bool) -> None:
         self._commits.make_no_checkpoints()
         if ended is not None and self.poisoned is None:
             self._post(ended).add_done_callback(_read)
@@ -213,7 +241,8 @@ class Journal:
             self._cancel(self._deadline)
             self._cancel(self._checkpoint_timer)
             self._commits.end()
-        self._lock.release()
+        if not keep_lock:
+            self._lock.release()
 
     def _last_job(self, ended: Draft | None) -> Callable[[], None]:
         run, writer, stamps, poisoned = self._run, self._writer, self._stamps, self.poisoned

@@ -57,7 +57,7 @@ def reopen(run: RunFolder, key: OperatorKey, stamps: Stamps, resumed_body: Mappi
     if quarantined or found.open or not found.ended:
         entries.append((Kind.RUN_RECOVERED, {"quarantined": quarantined, "lost": list(found.open)}))
     entries += recovery.last_words(run, found, Outcome.LOST, Reason.LOST)
-    entries += [(Kind.CHECKPOINT_MADE, body) for body in found.unnamed]
+    entries += _unnamed(found)
     writer = _writer(run, Signer(run, key, found.run_id), found)
     _commit(writer, [stamps.draft(kind, body) for kind, body in entries])
     return writer
@@ -95,13 +95,20 @@ def finish_after(run: RunFolder, writer: Writer, stamps: Stamps, reason: Reason,
     if ended is None:
         return
     entries = [*recovery.last_words(run, found, Outcome.INTERRUPTED, reason)]
-    entries += [(Kind.CHECKPOINT_MADE, body) for body in found.unnamed]
+    entries += _unnamed(found)
     last = _writer(run, writer.signer, found)
     try:
         _commit(last, [*(stamps.draft(kind, body) for kind, body in entries), ended])
         last.finish()
     finally:
         last.close()
+    writer.durable, writer.newest = last.durable, last.newest
+
+
+def _unnamed(found: Scan) -> list[tuple[Kind, dict[str, Any]]]:
+    """What names the checkpoints and then the receipts that stand and that no entry names."""
+    named = [(Kind.CHECKPOINT_MADE, body) for body in found.unnamed]
+    return [*named, *((Kind.CHECKPOINT_ANCHORED, body) for body in found.unanchored)]
 
 
 def _writer(run: RunFolder, signer: Signer, found: Scan) -> Writer:

@@ -17,6 +17,7 @@ from typing import Any
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence import checkpoints
+from proctor.evidence.anchors import receipts
 from proctor.evidence.disk import end_of_data, is_regular, open_regular
 from proctor.evidence.entries import BLOB_FIELDS, JOURNAL, NULL_FIELDS, Chain, Entry, damaged, parse_line
 from proctor.evidence.kinds import FORMAT, Kind
@@ -46,7 +47,8 @@ class Scan:
 
     `offset` is the size in bytes of its whole lines, `torn` that of what follows. `attempts` counts those of each
     trial, by a digest of its folder's name. `packs` has the end of the last
-    named frame of each pack; `unnamed` the bodies of `checkpoint.made` entries that are missing.
+    named frame of each pack; `unnamed` the bodies of `checkpoint.made` entries that are missing. `anchored` has
+    the receipts that are named, by path, `unanchored` the bodies of `checkpoint.anchored` entries that are missing.
     """
 
     chain: Chain = field(default_factory=Chain)
@@ -61,6 +63,8 @@ class Scan:
     quarantined: set[str] = field(default_factory=set)
     named: dict[int, dict[str, Any]] = field(default_factory=dict)
     unnamed: list[dict[str, Any]] = field(default_factory=list)
+    anchored: dict[str, dict[str, Any]] = field(default_factory=dict)
+    unanchored: list[dict[str, Any]] = field(default_factory=list)
 
     def last_pack(self) -> tuple[int, int]:
         """Number and end of the last pack that an entry names; zeros where there is none."""
@@ -90,6 +94,7 @@ def scan(run: RunFolder) -> Scan:
             message = "more follows the last whole line than a writer leaves unfinished"
             raise damaged(message, JOURNAL, observed=found.torn, required=MAX_UNFINISHED)
         _check_checkpoints(found, standing)
+        _check_receipts(run, found)
         _check_trials(run, found)
         _check_blobs(run, found)
     except OSError as error:
@@ -180,6 +185,8 @@ def _note_body(found: Scan, kind: Kind, body: dict[str, Any]) -> None:
         del found.open[body["attempt"]]
     elif kind is Kind.CHECKPOINT_MADE:
         found.named[body["size"]] = body
+    elif kind is Kind.CHECKPOINT_ANCHORED:
+        found.anchored[body["path"]] = body
     elif kind is Kind.RUN_RECOVERED:
         found.quarantined.update(item["path"] for item in body["quarantined"])
 
@@ -239,6 +246,18 @@ def _check_checkpoints(found: Scan, standing: dict[int, dict[str, Any]]) -> None
         if standing.get(size) != body:
             raise damaged("a checkpoint is not what its entry names", str(body["path"]), standing.get(size), body)
     found.unnamed = [body for size, body in sorted(standing.items()) if size not in found.named]
+
+
+def _check_receipts(run: RunFolder, found: Scan) -> None:
+    stand = {receipt.file.path: receipt for receipt in receipts.standing(run)}
+    for path, receipt in stand.items():
+        if receipt.origin != checkpoints.origin(found.run_id):
+            raise damaged("a receipt is of another run", path, observed=receipt.origin)
+    for path, body in found.anchored.items():
+        there = stand[path].entry() if path in stand else None
+        if there != body:
+            raise damaged("a receipt is not what its entry names", path, there, body)
+    found.unanchored = [receipt.entry() for path, receipt in stand.items() if path not in found.anchored]
 
 
 def _check_blobs(run: RunFolder, found: Scan) -> None:

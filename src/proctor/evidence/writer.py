@@ -82,7 +82,10 @@ class Writer:
     """The end of a journal and its packs; for one thread at a time."""
 
     def __init__(self, run: RunFolder, signer: Signer, chain: Chain, packs: Packs) -> None:
-        """Opens the journal, which must end with the last line of `chain`. Raises OSError."""
+        """Opens the journal, which must end with the last line of `chain`. Raises OSError.
+
+        `newest` is the body of the `checkpoint.made` of the newest checkpoint that it made, None before the first.
+        """
         self.signer = signer
         self._chain = chain
         self._packs = packs
@@ -90,6 +93,8 @@ class Writer:
         self._last_mono = 0
         self._uncovered = 0
         self._uncovered_since = 0
+        self._wanted = False
+        self.newest: dict[str, Any] | None = None
         self.durable = Durable(chain.size, self._journal.size, chain.head)
 
     def commit(self, drafts: Sequence[Draft]) -> list[int | Refusal]:
@@ -113,7 +118,11 @@ class Writer:
     def is_checkpoint_due(self, mono: int) -> bool:
         """Whether enough was written, or something long enough ago, since the last checkpoint."""
         waited = self._uncovered > 0 and mono - self._uncovered_since >= CHECKPOINT_NS
-        return waited or self._uncovered >= CHECKPOINT_ENTRIES
+        return waited or self._wanted or self._uncovered >= CHECKPOINT_ENTRIES
+
+    def want_checkpoint(self) -> None:
+        """Let one be due now."""
+        self._wanted = True
 
     @property
     def is_uncovered(self) -> bool:
@@ -125,12 +134,14 @@ class Writer:
         made = self.signer.make(self._chain)
         self._flush([self._take(stamps.draft(Kind.CHECKPOINT_MADE, made))])
         self._uncovered = 0
+        self._wanted = False
+        self.newest = made
         return []
 
     def finish(self) -> None:
         """Make the checkpoint that covers the whole journal, and close. Raises OSError."""
         try:
-            self.signer.make(self._chain)
+            self.newest = self.signer.make(self._chain)
         finally:
             self.close()
 

@@ -18,7 +18,7 @@ from proctor.core.ids import attempt_id
 from proctor.core.outcomes import GradeState, Outcome
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.core.waiting import finish, first_of
+from proctor.core.waiting import finish, first_fault, first_of
 from proctor.evidence.fold import Final, NextAttempt, RunState, TrialState
 from proctor.evidence.kinds import Kind
 from proctor.report.progress import Progress
@@ -26,6 +26,7 @@ from proctor.rollout.attempt import run_attempt
 from proctor.rollout.job import Result, RowJob
 from proctor.rollout.row import run_row
 from proctor.rollout.tools import Tools
+from proctor.runner.anchoring import Gate
 from proctor.runner.inputs import Inputs
 from proctor.runner.jobs import make_job
 from proctor.study.plan import Block, Plan, Trial
@@ -46,7 +47,9 @@ class Lanes:
         tools: Tools,
         progress: Progress,
         lanes: int,
+        gate: Gate | None = None,
     ) -> None:
+        """`gate` is what the anchors hold shut; open where there are none."""
         self._ready = ready
         self._inputs = inputs
         self._plan = plan
@@ -54,6 +57,7 @@ class Lanes:
         self._tools = tools
         self._progress = progress
         self._lanes = lanes
+        self._gate = gate or Gate(())
         self._left: dict[int, int] = {}
         self._opening: dict[int, asyncio.Task[Refusal | None]] = {}
         self._settled: set[str] = set()
@@ -80,7 +84,7 @@ class Lanes:
 
     async def run(self, stop: Stop) -> None:
         """Work until nothing is left or the run drains."""
-        await self._settle_past()
+        await self._settle_past(stop)
         try:
             async with asyncio.TaskGroup() as group:
                 watch = group.create_task(self._watch(stop))
@@ -94,7 +98,7 @@ class Lanes:
                 if not stop.draining.is_set():
                     watch.cancel()
         except BaseExceptionGroup as group_fault:
-            raise _first(group_fault) from group_fault
+            raise first_fault(group_fault) from group_fault
 
     def _work(self, blocks: tuple[Block, ...]) -> Iterator[tuple[Block, Trial]]:
         for block in blocks:
@@ -106,10 +110,11 @@ class Lanes:
             trial for trial in block.trials() if trial.id not in self._settled and self._past.final(trial.id) is None
         ]
 
-    async def _settle_past(self) -> None:
+    async def _settle_past(self, stop: Stop) -> None:
         """Say what a process that died left unsaid: finals that no attempt more can change, and ends of blocks.
 
-        None of it needs anything that may be used up by now.
+        None of it needs anything that may be used up by now; but a block is admitted again only behind the gate, and
+        where the run drains before that opens, its end is left to the next opening.
         """
         written = []
         for block in self._plan.blocks:
@@ -119,7 +124,7 @@ class Lanes:
                 if (final := self._settled_final(trial)) is not None:
                     self._settled.add(trial.id)
                     written.append(self._say_final(trial, final))
-            if not self._left_of(block):
+            if not self._left_of(block) and await self._is_anchored(stop):
                 await self._tools.authority.admit_block(block.index, block.task, block.model, block.epoch, empty=True)
                 self._tools.authority.end_block(block.index)
                 written.append(self._tools.journal.post(Kind.BLOCK_ENDED, {"block": block.index}))
@@ -178,11 +183,22 @@ class Lanes:
                 await finish(self._final(block, trial, final))
 
     async def may_start(self, stop: Stop) -> bool:
-        """Wait while paused; False once the run drains."""
+        """Wait while paused, or while an anchor lacks what it must have; False once the run drains."""
         # looked at again after waking: a pause may have followed at once, and a lane that waits holds no trial
-        while not self._going.is_set() and not stop.draining.is_set():
-            await first_of(*(asyncio.create_task(event.wait()) for event in (self._going, stop.draining)))
-        return not stop.draining.is_set()
+        while not stop.draining.is_set():
+            if self.paused:
+                await first_of(*(asyncio.create_task(event.wait()) for event in (self._going, stop.draining)))
+            elif not self._gate.is_open:
+                await self._is_anchored(stop)
+            else:
+                return True
+        return False
+
+    async def _is_anchored(self, stop: Stop) -> bool:
+        """Wait for the gate; False where the run drains before it opens."""
+        while not self._gate.is_open and not stop.draining.is_set():
+            await first_of(*(asyncio.create_task(wait) for wait in (self._gate.passed(), stop.draining.wait())))
+        return self._gate.is_open
 
     async def _trial(self, trial: Trial, stop: Stop) -> Final | None:
         """Try until there is a final; None where the run drains before."""
@@ -237,10 +253,3 @@ def _final_of(state: TrialState, result: Result | None) -> Final:
         return Final(number, grade.state.value, grade.reason.id if grade.reason else None, grade.reward)
     why = result.exception if result and result.exception else Reason.NOT_GRADED
     return Final(number, GradeState.UNGRADED.value, why.id, None)
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    fault: BaseException = group
-    while isinstance(fault, BaseExceptionGroup):
-        fault = fault.exceptions[0]
-    return fault

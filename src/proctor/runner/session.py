@@ -24,6 +24,7 @@ from proctor.core.outcomes import GradeState
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.waiting import in_thread
+from proctor.evidence.anchors.places import places
 from proctor.evidence.keys import OperatorKey, config_dir, load_or_create
 from proctor.evidence.runfolder import FileRef
 from proctor.gateway.gateway import Gateway
@@ -32,6 +33,7 @@ from proctor.report.spending import Spend, spend
 from proctor.rollout.scratch import clear_dead
 from proctor.rollout.tools import Tools
 from proctor.rollout.workers import Workers
+from proctor.runner.anchoring import Anchoring
 from proctor.runner.control import serve, socket_path
 from proctor.runner.derived import fold_own, write_derived
 from proctor.runner.images import bring_images
@@ -92,7 +94,7 @@ async def _execute(request: Request, key: OperatorKey, progress: Progress, confi
         reason=session.ending.reason,
         message=session.ending.message,
         totals=session.totals,
-        notices=admission.notices,
+        notices=(*admission.notices, *session.notices),
     )
 
 
@@ -104,7 +106,9 @@ class Session:
         self._progress = progress
         self._request = request
         self._control = control
+        self._anchoring = _anchoring(admission, progress)
         self.ending = Ending(Exit.DONE)
+        self.notices: list[str] = []
         self.totals: dict[str, int] | None = None
 
     async def work(self, stop: Stop) -> Exit:
@@ -113,6 +117,13 @@ class Session:
         self._progress.begins(planned, past.finals, dict(past.grades))
         for notice in self._admission.notices:
             self._progress.notice(notice)
+        await in_thread(self._admission.kind.prune, self._admission.run.scratch, self._admission.token)
+        await in_thread(clear_dead, self._admission.run, self._admission.token)
+        ungraded = await self._anchoring.beside(self._run_lanes(stop), stop)
+        return Exit.DOES_NOT_HOLD if past.grades[GradeState.UNGRADED] + ungraded else Exit.DONE
+
+    async def _run_lanes(self, stop: Stop) -> int:
+        """Returns how many finals of this opening are ungraded."""
         async with contextlib.AsyncExitStack() as resources:
             lanes = await self._prepare(resources)
             if self._request.prepare_only:
@@ -124,14 +135,11 @@ class Session:
             }
             async with serve(self._control, handlers):
                 await lanes.run(stop)
-        ungraded = past.grades[GradeState.UNGRADED] + lanes.ungraded
-        return Exit.DOES_NOT_HOLD if ungraded else Exit.DONE
+        return lanes.ungraded
 
     async def _prepare(self, resources: contextlib.AsyncExitStack) -> Lanes:
-        """Remove what a dead process left, copy the inputs, and make what attempts act with."""
+        """Copy the inputs, and make what attempts act with."""
         admission, ready, clock = self._admission, self._admission.ready, SystemClock()
-        await in_thread(admission.kind.prune, admission.run.scratch, admission.token)
-        await in_thread(clear_dead, admission.run, admission.token)
         copies = await in_thread(stage, ready, admission.token)
         gateway = Gateway(admission.token, ready.keys, clock)
         resources.push_async_callback(gateway.close)
@@ -142,7 +150,8 @@ class Session:
         images = await bring_images(
             admission.kind, ready, partial(copied, copies), admission.token, self._progress.notice
         )
-        authority = Authority(admission.token, limits_of(ready.design), admission.journal, admission.past)
+        gate = self._anchoring.gate
+        authority = Authority(admission.token, limits_of(ready.design), admission.journal, admission.past, gate.passed)
         self._progress.tally.money = lambda: _spend(ready.design, authority)
         tools = Tools(
             admission.token,
@@ -157,7 +166,7 @@ class Session:
         )
         lanes = self._request.jobs or ready.design.stage.lanes
         inputs = Inputs(copies, ready, boxes, images)
-        return Lanes(ready, inputs, admission.plan, admission.past, tools, self._progress, lanes)
+        return Lanes(ready, inputs, admission.plan, admission.past, tools, self._progress, lanes, gate)
 
     async def close(self, ending: Ending) -> Exit:
         """Write the derived files and the last entry. The status in it is the one returned."""
@@ -183,8 +192,15 @@ class Session:
                 "complete": state.finals == planned,
                 "totals": self.totals,
                 "files": [file.as_record() for file in files],
-            }
+            },
+            keep_lock=True,
         )
+        try:
+            self.notices = await self._anchoring.finish()
+        finally:
+            admission.journal.let_go()
+        for notice in self.notices:
+            self._progress.notice(notice)
         self._tidy()
         return ending.exit
 
@@ -210,7 +226,25 @@ class Session:
             "spend": None if (money := tally.spend()) is None else money.as_record(),
             "left_sec": None if left is None else round(left),
             "journal_entries": self._admission.journal.size,
+            "anchors": self._anchoring.as_record(),
         }
+
+
+def _anchoring(admission: Admission, progress: Progress) -> Anchoring:
+    """The pushes to the design's anchors; to none where it has none."""
+    ready, first = admission.ready, admission.past.admitted
+    assert first is not None, "a run that was admitted has its first entry"
+    own = ready.design.anchor
+    return Anchoring(
+        admission.token,
+        admission.run,
+        admission.journal,
+        () if own is None else places(own.git, own.drop, ready.base),
+        str(first["key"]["fingerprint"]),
+        every_sec=0 if own is None else own.every_sec,
+        required=own is not None and own.required,
+        notice=progress.notice,
+    )
 
 
 def _spend(design: Design, authority: Authority) -> Spend | None:

@@ -293,6 +293,16 @@ class ImageDesign:
 
 
 @dataclass(frozen=True)
+class AnchorDesign:
+    """Where checkpoints are pushed: texts as the study writes them, a path from the study's folder on."""
+
+    every_sec: int
+    required: bool
+    git: str | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+    drop: str | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+
+
+@dataclass(frozen=True)
 class Selection:
     """What the command line narrows: the first `limit` tasks in order of names, some arms, some models."""
 
@@ -321,6 +331,7 @@ class Design:
     budget: BudgetDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
     hypotheses: tuple[HypothesisDesign, ...] = field(default=(), metadata=_ABSENT_IF_UNUSED)
     baseline: str | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+    anchor: AnchorDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
     selection: Selection | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
 
     def to_json(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from proctor.core.refusal import Refusal
 from proctor.study.arms import Resolved
 from proctor.study.design import (
     FORMAT,
+    AnchorDesign,
     ArmDesign,
     BudgetDesign,
     Design,
@@ -157,6 +158,7 @@ def _design(
         budget=budget,
         hypotheses=hypotheses,
         baseline=_baseline(arms, hypotheses),
+        anchor=None if (own := file.anchor) is None else AnchorDesign(own.every, own.required, own.git, own.drop),
         selection=None if selection == EVERYTHING else selection,
     )
 

@@ -38,7 +38,7 @@ class StudyFile(Table):
     scoring: Annotated[Scoring, Later()] = Field(default=Scoring(), description="Facts about how answers are judged.")
     stages: dict[Name, Stage] = Field(default={"main": Stage()}, description="Stages, by name, in order.")
     stopping: Annotated[Stopping | None, Later()] = Field(default=None, description="A rule for stopping early.")
-    anchor: Annotated[Anchor | None, Later()] = Field(default=None, description="Where checkpoints are pushed.")
+    anchor: Anchor | None = Field(default=None, description="Where checkpoints are pushed.")
     prior_spend: PriorSpend | None = Field(default=None, description="Money spent outside of any run.")
 
 

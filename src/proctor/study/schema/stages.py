@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from proctor.core.money import ZERO, Usd
+from proctor.core.reasons import Reason
 from proctor.study.schema.values import (
     Count,
     Duration,
+    FolderPath,
+    GitAddress,
     Later,
     Many,
     Money,
@@ -22,6 +25,7 @@ from proctor.study.schema.values import (
     Share,
     Table,
     Text,
+    problem,
 )
 
 
@@ -99,11 +103,22 @@ class Stopping(Table):
 
 
 class Anchor(Table):
-    """Where checkpoints are pushed, out of the operator's reach."""
+    """Where checkpoints are pushed, out of the operator's reach: to one of `git` and `drop` at least."""
 
-    git: Text = Field(description="Address of a git repository.")
-    every: Duration = Field(default=600, description="How often.")
-    required: bool = Field(default=False, description="Whether a failed push stops the run.")
+    git: GitAddress | None = Field(
+        default=None, description="A git repository: a URL, `[user@]host:path` or a path. No passwords."
+    )
+    drop: FolderPath | None = Field(default=None, description="A folder that is there.")
+    every: Duration = Field(default=600, description="How often the newest checkpoint is pushed while a run lives.")
+    required: bool = Field(
+        default=False, description="Whether nothing starts while an anchor does not have the run's checkpoints."
+    )
+
+    @model_validator(mode="after")
+    def _somewhere(self) -> Anchor:
+        if self.git is None and self.drop is None:
+            raise problem(Reason.MISSING_KEY, "names neither `git` nor `drop`", "one of git and drop")
+        return self
 
 
 class PriorSpend(Table):

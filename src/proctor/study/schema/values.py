@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, TypeVar
@@ -19,6 +20,7 @@ from proctor.core.canonical import MAX_SAFE_INTEGER
 from proctor.core.money import ZERO, Usd
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.evidence.anchors.places import BadAddress, check_drop, check_git
 from proctor.grading.solved import parse_solved
 
 T = TypeVar("T")
@@ -270,6 +272,23 @@ def _pair(values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Pair = Annotated[Many[Name], AfterValidator(_pair)]
+
+_GIT_FORM = Form("the address of a git repository", "a git address")
+_FOLDER_FORM = Form("a path of a folder")
+
+
+def _address(check: Callable[[str], str], form: Form) -> PlainValidator:
+    def checked(value: object) -> str:
+        try:
+            return check(_text(value, form))
+        except BadAddress as error:
+            raise problem(Reason.INVALID_VALUE, str(error), form.words, secret=error.secret) from error
+
+    return PlainValidator(checked)
+
+
+GitAddress = Annotated[str, _address(check_git, _GIT_FORM), _GIT_FORM]
+FolderPath = Annotated[str, _address(check_drop, _FOLDER_FORM), _FOLDER_FORM]
 
 _PROMPT_FORM = Form('text, or `{ file = "…" }`')
 

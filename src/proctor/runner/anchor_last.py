@@ -1,0 +1,184 @@
+"""The last checkpoint of a run that is over, pushed to anchors: it covers `run.ended`, and no entry names its receipts.
+
+A run does this itself once its end is on the record, for a bounded time; `proctor anchor` does it later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from proctor.admission.admit import token_for
+from proctor.admission.anchors import design_places
+from proctor.core.clock import SystemClock
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.core.tokens import Admitted
+from proctor.core.waiting import finish
+from proctor.evidence.anchors import receipts
+from proctor.evidence.anchors.base import AnchorFailed, Checkpoint, read_checkpoint
+from proctor.evidence.anchors.places import AnchorKind, BadAddress, Place, drop_place, git_place
+from proctor.evidence.anchors.pushing import Patience, Pusher, make_anchor
+from proctor.evidence.anchors.receipts import Receipt
+from proctor.evidence.disk import write_refusal
+from proctor.evidence.fold import RunState
+from proctor.evidence.lock import Lock
+from proctor.evidence.reader import read_entries
+from proctor.evidence.runfolder import RunFolder
+from proctor.evidence.scan import scan
+from proctor.study.design import read_design
+
+# the end of a run waits for no anchor longer than that
+DEADLINE_SEC = 60.0
+
+
+@dataclass(frozen=True)
+class Last:
+    """What became of the last checkpoint at one place. `receipt` is None where it is not there, or has none.
+
+    `new` says that it was pushed just now; `failed` why it was not.
+    """
+
+    place: Place
+    receipt: Receipt | None
+    new: bool
+    failed: AnchorFailed | None = None
+
+    @property
+    def there(self) -> bool:
+        """Whether it stands there."""
+        return self.failed is None
+
+
+async def push_last(
+    admitted: Admitted,
+    run: RunFolder,
+    checkpoint: Checkpoint,
+    fingerprint: str,
+    places: Sequence[Place],
+    *,
+    receipted: Iterable[Place],
+    deadline_sec: float = DEADLINE_SEC,
+    patience: Patience | None = None,
+) -> list[Last]:
+    """Push to all places at once, and keep the receipts of those in `receipted`; whoever calls holds the run's lock.
+
+    Raises:
+        Refusal: `disk_full`, `write_failed`: a receipt could not be written; `evidence_damaged` of another one.
+    """
+    stand, kept = receipts.standing(run), set(receipted)
+
+    async def push(place: Place) -> Last:
+        anchor = make_anchor(place, admitted, fingerprint, stand)
+        pusher = Pusher(run, anchor, SystemClock(), stand if place in kept else ())
+        try:
+            async with asyncio.timeout(deadline_sec):
+                taken = await pusher.push(checkpoint, patience or Patience())
+        except AnchorFailed as failed:
+            return Last(place, None, False, failed)
+        except TimeoutError:
+            message = f"it was not there after {deadline_sec:.0f} seconds"
+            return Last(place, None, False, AnchorFailed(Reason.ANCHOR_UNREACHABLE, message))
+        finally:
+            pusher.close()
+        return Last(place, await finish(pusher.keep(taken)) if place in kept else None, True)
+
+    try:
+        return list(await asyncio.gather(*map(push, places)))
+    except OSError as error:
+        raise write_refusal(error, "checkpoints") from error
+
+
+def anchor_run(run: RunFolder, *, git: str | None = None, drop: Path | None = None) -> list[Last]:
+    """Push the last checkpoint of a run to its design's anchors where a receipt is missing, or to the places named.
+
+    A receipt is written of each, but of a place of a kind of which the design has another one.
+
+    Args:
+        git: the address of a repository; a path starts where the command was typed.
+        drop: a folder that is there.
+
+    Raises:
+        Refusal: `run_locked` while a process writes it; `run_not_live` where it has no end on the record;
+            `invalid_value`, `missing_key` of the places; the evidence cannot be read, or not be written.
+    """
+    token = token_for(run)
+    lock = Lock.acquire(run, extra={})
+    try:
+        found = scan(run)
+        last = max([*found.named.values(), *found.unnamed], key=lambda made: int(made["size"]))
+        if found.torn or not found.ended or last["size"] != found.chain.size:
+            raise Refusal(Reason.RUN_NOT_LIVE, "the run has no end on the record: its process died", path=str(run.path))
+        own = design_places(run, read_design(run.design_path))
+        stand = [receipt for receipt in receipts.standing(run) if receipt.size == last["size"]]
+        asked = _asked(own, git, drop) or own
+        if not asked:
+            raise Refusal(
+                Reason.MISSING_KEY,
+                "the study has no anchor, and none is named",
+                path="anchor",
+                remedy="Name one with --git or --drop.",
+            )
+        done, left = _done(asked, stand), _left(asked, stand)
+        fingerprint = _fingerprint(run)
+        pushed = push_last(
+            token,
+            run,
+            read_checkpoint(run, token.run_id, last),
+            fingerprint,
+            left,
+            receipted=[place for place in left if _may_have_receipt(place, own, stand)],
+            deadline_sec=10 * DEADLINE_SEC,
+        )
+        return [*done, *(asyncio.run(pushed))]
+    finally:
+        lock.release()
+
+
+def _asked(own: Sequence[Place], git: str | None, drop: Path | None) -> list[Place]:
+    """The places that were named; one that is the design's is that, however it was written."""
+    here = Path.cwd()
+    try:
+        named = [] if git is None else [git_place(git, here)]
+    except BadAddress as error:
+        message = f"the address {error}"
+        raise Refusal(Reason.INVALID_VALUE, message, path="--git", observed=None if error.secret else git) from error
+    if drop is not None:
+        named.append(drop_place(str(drop.absolute()), here))
+    by_address = {(place.kind, place.address): place for place in own}
+    return [by_address.get((place.kind, place.address), _whole(place)) for place in named]
+
+
+def _whole(place: Place) -> Place:
+    """With a path that means the same from everywhere."""
+    return Place(place.kind, place.address, place.address)
+
+
+def _done(asked: Sequence[Place], stand: Sequence[Receipt]) -> list[Last]:
+    return [
+        Last(place, receipt, False)
+        for place in asked
+        for receipt in stand
+        if (receipt.anchor, receipt.location) == (place.kind, place.location)
+    ]
+
+
+def _left(asked: Sequence[Place], stand: Sequence[Receipt]) -> list[Place]:
+    there = {(receipt.anchor, receipt.location) for receipt in stand}
+    return [place for place in asked if (place.kind, place.location) not in there]
+
+
+def _may_have_receipt(place: Place, own: Sequence[Place], stand: Sequence[Receipt]) -> bool:
+    """A receipt is of the design's own place where it has one of that kind, and there is one of each kind."""
+    kinds: set[AnchorKind] = {each.kind for each in own if each != place} | {receipt.anchor for receipt in stand}
+    return place.kind not in kinds
+
+
+def _fingerprint(run: RunFolder) -> str:
+    first = next(iter(read_entries(run.journal_path, validate=False)), None)
+    admitted = None if first is None else RunState.of([first]).admitted
+    if admitted is None:
+        raise Refusal(Reason.EVIDENCE_UNREADABLE, "the journal has no first entry", path=str(run.path))
+    return str(admitted["key"]["fingerprint"])
