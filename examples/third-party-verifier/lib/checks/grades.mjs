@@ -1,0 +1,154 @@
+// Grades from an attempt's own reward files and the end of its verifier (section 10, Grades).
+
+import { ruleHolds } from "../design.mjs";
+import { FolderFault } from "../folder.mjs";
+import { canonical, decodeText, JsonFault, readStrict } from "../json.mjs";
+import { decimal } from "../numbers.mjs";
+import { STOPPED_SHORT } from "../words.mjs";
+
+const MAX_FILE = 64 << 10;
+const MAX_REWARDS = 32768;
+const TEXT = "verifier/reward.txt";
+const JSON_ = "verifier/reward.json";
+const REPORTS = ["verifier/ctrf.json", "verifier/junit.xml"];
+const ONE_OR_MORE = { key: "reward", op: ">=", threshold: decimal("1") };
+const ROW_FAILS = ["wrong_answer", "no_answer", "below_threshold"];
+
+/** The number of a reward file in text, or null. */
+export function textReward(bytes) {
+  let text;
+  try {
+    text = decodeText(bytes);
+  } catch {
+    return null;
+  }
+  const word = text.replace(/^[ \t\n\r\f\v]+/, "").replace(/[ \t\n\r\f\v]+$/, "");
+  const exact = decimal(word);
+  if (exact === null) return null;
+  const near = Number(word);
+  if (/^[+-]?[0-9]+$/.test(word)) return Number.isSafeInteger(near) ? near + 0 : null;
+  if (!Number.isFinite(near) || (near === 0 && exact.digits !== 0n)) return null;
+  return near === 0 ? 0 : near;
+}
+
+/** The rewards of a reward file in JSON, or null. */
+export function jsonRewards(bytes) {
+  let value;
+  try {
+    value = readStrict(bytes);
+  } catch (error) {
+    if (error instanceof JsonFault) return null;
+    throw error;
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
+  const numbers = Object.values(value);
+  return numbers.length > 0 && numbers.every((one) => typeof one === "number") ? value : null;
+}
+
+const exitSays = (code) => ({ 124: "verifier_timeout", 137: "verifier_killed", 143: "verifier_killed", 126: "verifier_crashed", 127: "verifier_crashed" })[code] ?? null;
+
+export class Grades {
+  constructor(report, design, folder) {
+    this.report = report;
+    this.design = design;
+    this.folder = folder;
+  }
+
+  /** An attempt has ended, or the journal has. */
+  check(attempt) {
+    const { report } = this;
+    const { graded } = attempt;
+    if (graded === null || attempt.trial === null) return;
+    report.look("grades.recomputed");
+    const fault = attempt.row ? this.#row(graded) : this.#tests(graded, attempt);
+    if (fault !== null) report.fail("grades.recomputed", `${attempt.id} was graded ${graded.grade} (${graded.reason}): ${fault}`);
+  }
+
+  #empty(graded) {
+    const empty = Object.keys(graded.rewards).length === 0 && graded.reward === null && graded.tests === null;
+    return empty ? null : "it stopped short, and has rewards or tests";
+  }
+
+  #row(graded) {
+    if (graded.grade === "ungraded" && STOPPED_SHORT.has(graded.reason)) return this.#empty(graded);
+    const rule = this.design.rule === "tests" ? ONE_OR_MORE : this.design.rule;
+    const reward = Object.hasOwn(graded.rewards, rule.key) ? graded.rewards[rule.key] : null;
+    if (graded.reward !== reward || graded.tests !== null) return `the reward is ${reward}`;
+    let may;
+    if (Object.keys(graded.rewards).length === 0) may = [["ungraded", "scorer_failed"], ["ungraded", "scorer_timeout"]];
+    else if (reward === null) may = [["ungraded", "reward_key_missing"]];
+    else if (ruleHolds(rule, reward)) may = [["pass", null]];
+    else may = ROW_FAILS.map((reason) => ["fail", reason]);
+    return this.#oneOf(graded, may);
+  }
+
+  #oneOf({ grade, reason }, may) {
+    if (may.some((one) => one[0] === grade && one[1] === reason)) return null;
+    return `it comes to ${may.map((one) => `${one[0]} (${one[1]})`).join(" or ")}`;
+  }
+
+  /** [rewards, reason]: null and why there are none. */
+  #rewards(attempt) {
+    const below = (path) => [...attempt.files.keys()].some((name) => name.startsWith(`${path}/`));
+    const both = [TEXT, JSON_];
+    if (both.some(below)) return [null, "reward_unreadable"];
+    const files = both.map((path) => attempt.files.get(path) ?? null);
+    if (files.some((file) => file !== null && file.size > MAX_FILE)) return [null, "reward_too_large"];
+    if (files.every((file) => file === null)) return [null, "reward_missing"];
+    const [text, json] = files.map((file) => file && this.folder.read(`${attempt.admitted.folder}/${file.path}`, MAX_FILE));
+    const number = text === null ? null : textReward(text);
+    if (text !== null && number === null) return [null, "reward_unreadable"];
+    const named = json === null ? {} : jsonRewards(json);
+    if (named === null) return [null, "reward_unreadable"];
+    const rewards = Object.assign(Object.create(null), named);
+    if (number !== null) {
+      if (Object.hasOwn(rewards, "reward") && rewards.reward !== number) return [null, "verdicts_disagree"];
+      rewards.reward = number;
+    }
+    return Buffer.byteLength(canonical(rewards)) > MAX_REWARDS ? [null, "reward_too_large"] : [rewards, null];
+  }
+
+  #tests(graded, attempt) {
+    const short = graded.grade === "ungraded" && STOPPED_SHORT.has(graded.reason);
+    if (attempt.verifierEnded === null) {
+      if (short) return this.#empty(graded);
+      return attempt.ended?.outcome === "completed" ? null : "no verifier ended before"; // agents.ended says so
+    }
+    let rewards;
+    let why;
+    try {
+      [rewards, why] = this.#rewards(attempt);
+    } catch (error) {
+      if (!(error instanceof FolderFault)) throw error;
+      return `a reward file ${error.message}`;
+    }
+    if (canonical(graded.rewards) !== canonical(rewards ?? {})) return "its files have other rewards";
+    const { rule } = this.design;
+    const reward = rule !== "tests" && rewards !== null && Object.hasOwn(rewards, rule.key) ? rewards[rule.key] : null;
+    if (graded.reward !== reward) return `its reward is ${reward}`;
+    const file = REPORTS.some((path) => attempt.files.has(path));
+    const report = file || REPORTS.some((path) => [...attempt.files.keys()].some((name) => name.startsWith(`${path}/`)));
+    if (!file && graded.tests !== null) return "it counts tests, and has no report";
+    if (graded.reason === "no_tests_ran" && graded.tests?.identities !== graded.tests?.all_skip) return "some tests ran";
+    if (graded.reason === "no_tests_ran" && graded.tests === null) return "no report says so";
+    return this.#oneOf(graded, this.#outcomes(attempt.verifierEnded.ended, rewards, why, reward, report));
+  }
+
+  #outcomes(ended, rewards, why, reward, report) {
+    const ungraded = (...reasons) => reasons.map((reason) => ["ungraded", reason]);
+    const { rule } = this.design;
+    const said = exitSays(ended.exit_code);
+    if (ended.start_error !== null) return ungraded("verifier_crashed");
+    if (ended.timed_out) return ungraded("verifier_timeout");
+    if (ended.signal !== null) return ungraded("verifier_killed");
+    if (rule === "tests") {
+      if (!report) return ungraded(said ?? "report_missing");
+      const reasons = ["report_unreadable", "report_unknown", "no_tests_ran", "duplicate_tests", "verdicts_disagree"];
+      return [["pass", null], ["fail", "tests_failed"], ...ungraded(...reasons)];
+    }
+    if (rewards === null) return ungraded(why === "reward_missing" ? (said ?? why) : why);
+    if (reward === null) return ungraded("reward_key_missing");
+    if (ruleHolds(rule, reward)) return [["pass", null], ...(report ? ungraded("no_tests_ran") : [])];
+    return [["fail", "below_threshold"], ...(report ? ungraded("no_tests_ran", "report_unreadable") : [])];
+  }
+}
