@@ -14,6 +14,7 @@ from proctor.core.models import Message, Role
 from proctor.evidence.entries import Entry
 from proctor.evidence.kinds import Kind
 from proctor.evidence.spent import Spent
+from proctor.evidence.withheld import withheld_refusal
 from proctor.report.answer import answer_record
 from proctor.report.conversation import Turn, turns
 from proctor.report.reading import Reading, Row, understood
@@ -106,10 +107,9 @@ class Attempt:
         """What the agent was told; None where it never started.
 
         Raises:
-            Refused: the evidence is damaged.
+            Refused: the evidence is damaged, or withheld in a public copy.
         """
-        with refusing(), understood(self.id):
-            text: str | None = answer_record(self._reading.run, self._told)["instruction"]
+        text: str | None = self._said("instruction")["instruction"]
         return text
 
     @property
@@ -117,10 +117,9 @@ class Attempt:
         """The answer to a question row as it was scored; None for task folders, and where nothing was scored.
 
         Raises:
-            Refused: the evidence is damaged.
+            Refused: the evidence is damaged, or withheld in a public copy.
         """
-        with refusing(), understood(self.id):
-            found = answer_record(self._reading.run, self._told)["answer"]
+        found = self._said("answer")["answer"]
         return None if found is None else str(found["text"])
 
     @property
@@ -128,18 +127,31 @@ class Attempt:
         """Messages to the model and its whole answers, in order.
 
         Raises:
-            Refused: the evidence is damaged.
+            Refused: the evidence is damaged, or withheld in a public copy.
         """
-        return tuple(message for turn in self._turns() for message in _said(turn))
+        found = self._turns()
+        with refusing():
+            if any(turn.withheld for turn in found):
+                raise withheld_refusal("a conversation", self.id)
+        return tuple(message for turn in found for message in _said(turn))
 
     @property
     def exchanges(self) -> tuple[Mapping[str, Any], ...]:
         """Its exchanges with the model, each as `proctor show --json` has it: usage, charge, timing, what was said.
 
+        `withheld` of each names the bodies that a public copy leaves out.
+
         Raises:
             Refused: the evidence is damaged.
         """
         return tuple(turn.as_record() for turn in self._turns())
+
+    def _said(self, wanted: str) -> dict[str, Any]:
+        with refusing(), understood(self.id):
+            record = answer_record(self._reading.run, self._told)
+            if wanted in record["withheld"]:
+                raise withheld_refusal(f"an attempt's {wanted}", self.id)
+        return record
 
     def _turns(self) -> list[Turn]:
         with refusing(), understood(self.id):

@@ -89,6 +89,11 @@ def _outputs(folder: RunFolder, text: str, *, follow: bool) -> None:
         over = final or not tail.live()
         if not over:
             time.sleep(_POLL_SEC)
+    withheld = [] if attempt is None else outputs.withheld(attempt)
+    if withheld:
+        from proctor.evidence.withheld import withheld_refusal
+
+        raise withheld_refusal("what was printed", ", ".join(withheld))
     if not printer.printed:
         click.echo("nothing was printed" + (_of_a_row(folder, text) if row.question else ""), err=True)
 

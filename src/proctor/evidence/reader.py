@@ -98,6 +98,20 @@ def read_blob(run: RunFolder, ref: Blob | dict[str, Any]) -> bytes:
         raise
 
 
+def shown_blob(run: RunFolder, ref: Blob | dict[str, Any]) -> bytes | None:
+    """As `read_blob`, for who can do without: None where a public copy leaves it out.
+
+    Raises:
+        Refusal: `evidence_damaged`, `evidence_unreadable`.
+    """
+    try:
+        return read_blob(run, ref)
+    except Refusal as refusal:
+        if refusal.reason is not Reason.EVIDENCE_WITHHELD:
+            raise
+        return None
+
+
 def _content(run: RunFolder, blob: Blob) -> bytes:
     try:
         with open_regular(run.path / blob.path) as file:

@@ -11,7 +11,7 @@ from proctor.core.money import Usd
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence.kinds import Kind
-from proctor.evidence.reader import read_blob
+from proctor.evidence.reader import shown_blob
 from proctor.evidence.runfolder import RunFolder
 from proctor.gateway.wire.base import Reply
 from proctor.gateway.wire.formats import WIRES, answer, api_of_route, conversation
@@ -23,6 +23,7 @@ from proctor.study import Design
 _MESSAGE_LINES, _MESSAGE_CHARS = 12, 1200
 _FIRST, _LAST = 6, 18
 _INDENT, _WHO = "  ", 10
+_WITHHELD = f"{Reason.EVIDENCE_WITHHELD.id}: this public copy of the run leaves it out"
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Turn:
     """One exchange. `new` are the messages that no exchange before it had; `dropped` counts earlier ones that it lacks.
 
     `ended` is its `exchange.ended`, None while it is in flight; `unread` says why the request's messages cannot be
-    told.
+    told. `withheld` are the bodies, of `request` and `response`, that a public copy leaves out.
     """
 
     admitted: Mapping[str, Any]
@@ -39,6 +40,7 @@ class Turn:
     dropped: int
     reply: Reply | None
     unread: str | None
+    withheld: tuple[str, ...] = ()
 
     def as_record(self) -> dict[str, Any]:
         """For JSON, complete."""
@@ -54,6 +56,7 @@ class Turn:
             "new_messages": [_message(message) for message in self.new],
             "earlier_messages_dropped": self.dropped,
             "unread": self.unread,
+            "withheld": list(self.withheld),
             "answer": None if self.reply is None else _reply(self.reply),
         }
 
@@ -86,13 +89,17 @@ def turns(run: RunFolder, design: Design, arm: str, told: AttemptTold) -> list[T
     for admitted in told.said.get(Kind.EXCHANGE_ADMITTED, ()):
         api = _api(design, arm, admitted)
         ended = ends.get(admitted["exchange"])
-        messages, unread = _messages(run, api, admitted)
+        asked = shown_blob(run, admitted["request"])
+        messages, unread = ([], _WITHHELD) if asked is None else _messages(api, asked)
         kept = _common(known, messages)
         reply = None
+        withheld = [] if asked is not None else ["request"]
         if ended is not None and ended["response"] is not None:
-            reply = answer(api, read_blob(run, ended["response"]))
+            body = shown_blob(run, ended["response"])
+            reply = None if body is None else answer(api, body)
+            withheld += [] if body is not None else ["response"]
         dropped = len(known) - kept if unread is None else 0
-        found.append(Turn(admitted, ended, tuple(messages[kept:]), dropped, reply, unread))
+        found.append(Turn(admitted, ended, tuple(messages[kept:]), dropped, reply, unread, tuple(withheld)))
         if unread is None:
             said = [Message(Role.ASSISTANT, reply.text, reply.calls)] if reply is not None and reply.whole else []
             known = [*messages, *said]
@@ -110,8 +117,7 @@ def _api(design: Design, arm: str, admitted: Mapping[str, Any]) -> str:
     return api
 
 
-def _messages(run: RunFolder, api: str, admitted: Mapping[str, Any]) -> tuple[list[Message], str | None]:
-    body = read_blob(run, admitted["request"])
+def _messages(api: str, body: bytes) -> tuple[list[Message], str | None]:
     try:
         return conversation(api, body), None
     except Refusal as refusal:
@@ -177,6 +183,8 @@ def _turn(number: int, turn: Turn, synthetic: bool, full: bool) -> Iterator[str]
         yield from said(message.tool or message.role.value, message.text, full)
         for call in message.calls:
             yield from said("calls", f"{call.name} {call.raw}", full)
+    if "response" in turn.withheld:
+        yield f"{_INDENT}(the answer cannot be read: {_WITHHELD})"
     reply = turn.reply
     if reply is None:
         return

@@ -82,6 +82,15 @@ class OutputTail:
             except OSError as error:
                 raise _unreadable(relative, error) from error
 
+    def withheld(self, folder: str) -> list[str]:
+        """Output files of an attempt that a public copy leaves out, relative to the run.
+
+        Raises:
+            Refusal: `evidence_unreadable`, `evidence_damaged`.
+        """
+        left_out = self._run.withheld
+        return [] if left_out is None else [path for name in OUTPUTS if (path := f"{folder}/{name}") in left_out.files]
+
 
 class TerminalText:
     """Bytes of one file as text that a terminal can be given: nothing in it is acted upon."""

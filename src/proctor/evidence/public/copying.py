@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -146,7 +147,12 @@ class _Packs:
 
     def close(self) -> None:
         """End the pack that is open, at the last byte that an entry names."""
-        if self._to is not None:
+        if self._from is not None and self._to is not None:
+            size = os.fstat(self._from.fileno()).st_size
+            if size < self._end:
+                raise damaged(
+                    "a pack is shorter than its entries say", f"packs/{self._number:04d}.pack", size, self._end
+                )
             # What no frame was written to stays a hole, which takes no room where the file system can have one.
             self._to.truncate(self._end)
             self._files.close()

@@ -213,14 +213,18 @@ def _free(out: Path) -> Path:
         Refusal: `would_overwrite`, `output_unwritable`.
     """
     try:
+        # a loop of links is a RuntimeError here, and no refusal of ours
         target = out.resolve()
+    except (OSError, RuntimeError) as error:
+        raise _unwritable(out, error) from error
+    try:
         inside = next((above for above in target.parents if RunFolder(above).journal_path.exists()), None)
         if inside is not None:
             message = f"it lies inside the run {inside}, where every file is evidence"
             raise Refusal(Reason.OUTPUT_UNWRITABLE, message, path=str(out), remedy="Name another folder with -o.")
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise Refusal(Reason.WOULD_OVERWRITE, "something stands there already", path=str(out))
-    except (OSError, RuntimeError) as error:
+    except OSError as error:
         raise _unwritable(out, error) from error
     return target
 
