@@ -8,19 +8,19 @@ from __future__ import annotations
 import base64
 import re
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence, Set
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, TypedDict, TypeVar
 
-from proctor.core import strictjson
 from proctor.core.canonical import encode
 from proctor.core.ids import trial_id
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence import merkle, notes
+from proctor.evidence.anchors import receipts
 from proctor.evidence.checkpoints import origin
 from proctor.evidence.disk import open_regular
 from proctor.evidence.entries import JOURNAL, MAX_LINE_BYTES, Entry, damaged, parse_line
@@ -28,10 +28,8 @@ from proctor.evidence.kinds import Kind
 from proctor.evidence.proof_index import IndexUnfit, JournalIndex, forget, open_database
 from proctor.evidence.runfolder import RunFolder
 
-MAX_PROOF_BYTES = 1_048_576
-
 _NOTE = re.compile(r"([0-9]{12})\.note", re.ASCII)
-_RECEIPT = re.compile(r"([0-9]{12})\.[a-z]+\.json", re.ASCII)
+_RECEIPT = re.compile(r"([0-9]{12})\.(?:git|drop)\.json", re.ASCII)
 _RUN_ID = re.compile(r"[0-9A-Za-z_-]{1,64}", re.ASCII)
 T = TypeVar("T")
 
@@ -117,14 +115,14 @@ def prove_trial(
         Refusal: `trial_unfinished`, `evidence_damaged`, `evidence_unreadable`, `run_not_found`.
     """
     sizes = _standing(run, _NOTE)
-    anchored = _standing(run, _RECEIPT)
+    pushed_sizes = _standing(run, _RECEIPT)
 
     def prove(index: JournalIndex, first: Entry) -> TrialReceipt:
         marks = index.marks(trial)
         if marks.final is None:
             raise Refusal(Reason.TRIAL_UNFINISHED, f"the trial {trial} has no final", path=JOURNAL)
         line = index.line(marks.final)
-        size = _covering(marks.final, sizes, anchored)
+        size = _covering(marks.final, sizes, pushed_sizes)
         key = _key(first)
         signed = _checkpoint(run, size, first, key)
         entry = parse_line(line, marks.final + 1)
@@ -135,7 +133,7 @@ def prove_trial(
         named = _admitted(index, marks.admitted) or identify()
         if named is None or trial_id(named["task"], named["model"], named["arm"], named["epoch"]) != trial:
             raise damaged("nothing in the run says which trial this is", f"{JOURNAL}:{marks.final + 1}", trial)
-        pushed = tuple(_anchored(run, name) for name in sorted(anchored.get(size, ())))
+        pushed = anchored(run, size)
         return TrialReceipt(marks.final, tuple(hashes), signed.note, line.decode(), named, pushed, str(key))
 
     return _indexed(run, cache, prove)
@@ -247,29 +245,25 @@ def _key(first: Entry) -> notes.VerifierKey:
         raise damaged("the run does not name its key", f"{JOURNAL}:1", error.observed) from error
 
 
-def _standing(run: RunFolder, named: re.Pattern[str]) -> dict[int, list[str]]:
-    """Files of checkpoints by the size in their names. Asked before the journal is read: it holds what they cover."""
-    found: dict[int, list[str]] = {}
+def _standing(run: RunFolder, named: re.Pattern[str]) -> set[int]:
+    """Sizes in the names of files of checkpoints. Asked before the journal is read: it holds what they cover."""
     try:
-        for path in run.checkpoints.iterdir():
-            if match := named.fullmatch(path.name):
-                found.setdefault(int(match[1]), []).append(path.name)
+        return {int(match[1]) for path in run.checkpoints.iterdir() if (match := named.fullmatch(path.name))}
     except FileNotFoundError:
-        return {}
+        return set()
     except OSError as error:
         message = f"the checkpoints cannot be read: {error.strerror or error}"
         raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path="checkpoints") from error
-    return found
 
 
-def _covering(final: int, sizes: Mapping[int, Any], anchored: Mapping[int, Any]) -> int:
+def _covering(final: int, sizes: Set[int], pushed: Set[int]) -> int:
     """The size of the checkpoint to prove in: the newest over line `final` that is anchored, else the newest."""
     over = [size for size in sizes if size > final]
     if not over:
         message = "the trial has its final, and no checkpoint covers it yet"
         remedy = "Ask again in a minute: a run that goes on makes one each minute. `proctor resume` ends one that died."
         raise Refusal(Reason.TRIAL_UNFINISHED, message, path=f"{JOURNAL}:{final + 1}", remedy=remedy)
-    return max([size for size in over if size in anchored] or over)
+    return max([size for size in over if size in pushed] or over)
 
 
 def _checkpoint(run: RunFolder, size: int, first: Entry, key: notes.VerifierKey) -> _Signed:
@@ -312,19 +306,18 @@ def _admitted(index: JournalIndex, line: int | None) -> Identity | None:
     return Identity(task=task, model=model if isinstance(model, str) else None, arm=arm, epoch=epoch)
 
 
-def _anchored(run: RunFolder, name: str) -> Anchored:
-    path = f"checkpoints/{name}"
-    receipt = strictjson.loads(_small(run, path, MAX_PROOF_BYTES), max_bytes=MAX_PROOF_BYTES, path=path)
+def anchored(run: RunFolder, size: int) -> tuple[Anchored, ...]:
+    """Where the checkpoint of a size was pushed.
+
+    Raises:
+        Refusal: `evidence_damaged` for a receipt that is none, `evidence_unreadable`.
+    """
     try:
-        commit = receipt["snapshot"].get("commit")
-        said = Anchored(anchor=receipt["anchor"], location=receipt["location"], commit=commit)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise damaged("this is no receipt", path) from error
-    if not isinstance(said["anchor"], str) or not isinstance(said["location"], str):
-        raise damaged("this is no receipt", path)
-    if commit is not None and not isinstance(commit, str):
-        raise damaged("this is no receipt", path)
-    return said
+        found = receipts.of_checkpoint(run, size)
+    except OSError as error:
+        message = f"a receipt cannot be read: {error.strerror or error}"
+        raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path="checkpoints") from error
+    return tuple(Anchored(anchor=each.anchor.value, location=each.location, commit=each.commit) for each in found)
 
 
 def _small(run: RunFolder, path: str, limit: int) -> bytes:

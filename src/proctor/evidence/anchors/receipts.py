@@ -120,6 +120,12 @@ def standing(run: RunFolder) -> list[Receipt]:
     return found
 
 
+def of_checkpoint(run: RunFolder, size: int) -> list[Receipt]:
+    """The receipts of one checkpoint, by anchor; raises as `standing`."""
+    paths = ((kind, path_of(run, kind, size)) for kind in sorted(AnchorKind, key=lambda kind: kind.value))
+    return [_read(run, path, size, kind) for kind, path in paths if path.exists()]
+
+
 def newest(receipts: list[Receipt]) -> dict[AnchorKind, Receipt]:
     """The one of the largest checkpoint of each anchor, of receipts in the order of `standing`."""
     return {receipt.anchor: receipt for receipt in receipts}
