@@ -171,6 +171,12 @@ def checks() -> str:
     )
 
 
+def withheld() -> str:
+    """What a public copy can leave out."""
+    rows = [(f"`{kind.word}`", kind.doc) for kind in import_module("proctor.evidence.public.kinds").Withhold]
+    return table(("kind", "leaves out"), rows)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "checks.md": checks,
     "commands.md": commands,
@@ -183,6 +189,7 @@ PARTS: dict[tuple[str, str], Callable[[], str]] = {
     ("evidence-format.md", "reason ids"): reason_ids,
     ("evidence-format.md", "checks"): check_table,
     ("evidence-format.md", "checks of proofs"): file_check_table,
+    ("public-copies.md", "what is withheld"): withheld,
     ("reference.md", "exit status"): exits,
 }
 

@@ -62,6 +62,7 @@ DOORS = LOOKS | {
     "proctor.evidence.lock.Lock.acquire": "one writer, from before the manifest on",
     "proctor.evidence.proof_index.forget": "an index in the user's cache, which is made anew",
     "proctor.evidence.proof_index.open_database": "an index in the user's cache, kept where a proof is asked for",
+    "proctor.evidence.public.publish.publish": "a public copy, where a person asked for one",
     "proctor.evidence.runfolder.ManifestHandle.rewrite": "the manifest, at the verdict",
     "proctor.evidence.runfolder.RunFolder.create": "a folder for the manifest",
     "proctor.evidence.runfolder.RunFolder.new_manifest": "the manifest, before any gate",

@@ -1,0 +1,150 @@
+"""proctor export public, and every command on the copy that it makes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from journal_parts import KEY
+from proctor.api import Refused, Run
+from run_parts import Ask, Story, Try, design, make_run
+
+TRIAL = "alpha/sun/only"
+ROW = "query/sun/only"
+
+
+@pytest.fixture
+async def asked(tmp_path: Path) -> Path:
+    """A run of a task and a question, each with an exchange."""
+    message = {"role": "assistant", "content": "THE RESPONSE"}
+    response = {"object": "chat.completion", "model": "sun", "choices": [{"index": 0, "message": message}]}
+    request = {"model": "sun", "messages": [{"role": "user", "content": "THE REQUEST"}]}
+    ask = Ask(request, response, {"input": 10, "output": 5})
+    frozen = design(("alpha", "query"), ("only",), models=("sun",))
+    tasks = tuple(replace(task, format="question") if task.name == "query" else task for task in frozen.tasks)
+    one = Try(asks=(ask,), agent_output=b"THE OUTPUT\n")
+    story = Story(tries={("alpha", "only"): (one,), ("query", "only"): (replace(one, answer=b"THE ANSWER"),)})
+    return (await make_run(tmp_path / "run", replace(frozen, tasks=tasks), story)).path
+
+
+def test_what_it_says(proctor: Any, run: Path, tmp_path: Path) -> None:
+    said = proctor("export", "public", run, "-o", tmp_path / "copy", "--withhold", "instructions,agent-files")
+    assert said.status == 0 and said.err == ""
+    for words in ("instructions: 1 body, 12 bytes", "agent-files: ", "shown       the journal, whole; requests"):
+        assert words in said.out
+    command = next(line for line in said.out.splitlines() if line.startswith("verify")).split()
+    assert command[-2:] == ["--key", KEY.fingerprint]
+    verified = proctor("verify", tmp_path / "copy", "--key", KEY.fingerprint)
+    assert verified.status == 0 and "withheld in this copy" in verified.out
+
+
+def test_what_it_says_to_programs(proctor: Any, asked: Path, tmp_path: Path) -> None:
+    said = proctor("export", "public", asked, "-o", tmp_path / "copy", "--json")
+    told = said.json()
+    assert said.status == 0 and told["asked"] == ["requests", "responses"]
+    # both attempts asked the same
+    assert {word: counted["bodies"] for word, counted in told["withheld"].items()} == {"requests": 1, "responses": 1}
+    assert (told["path"], told["key"], told["ended"]) == (str(tmp_path / "copy"), KEY.fingerprint, True)
+    assert told["left_out"] == {"files": 0, "first": []}
+    listed = json.loads((tmp_path / "copy/withheld.json").read_bytes())
+    assert sum(counted["bytes"] for counted in told["withheld"].values()) == sum(b["size"] for b in listed["blobs"])
+
+
+def test_nothing_may_be_withheld(proctor: Any, run: Path, tmp_path: Path) -> None:
+    told = proctor("export", "public", run, "-o", tmp_path / "copy", "--withhold", "none", "--json").json()
+    assert (told["asked"], told["withheld"]) == ([], {})
+
+
+@pytest.mark.parametrize("words", ["everything", "", "none,requests", "requests,,responses"])
+def test_kinds_that_there_are_not(words: str, proctor: Any, run: Path, tmp_path: Path) -> None:
+    said = proctor("export", "public", run, "-o", tmp_path / "copy", "--withhold", words)
+    assert said.status == 2 and "--withhold takes instructions, requests, responses, answers" in said.err
+    assert not (tmp_path / "copy").exists()
+
+
+def test_what_refuses(proctor: Any, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there/x").touch()
+    said = proctor("export", "public", run, "-o", tmp_path / "there")
+    assert said.status == 3 and "refused: would_overwrite" in said.err
+    assert proctor("export", "public", tmp_path / "there", "-o", tmp_path / "copy").status == 2
+    next(run.glob("trials/*/0/agent")).joinpath("link").symlink_to("nowhere")
+    said = proctor("export", "public", run, "-o", tmp_path / "copy")
+    assert said.status == 3 and "refused: evidence_damaged" in said.err and "agent/link" in said.err
+
+
+# Every command on the copy.
+
+
+@pytest.fixture
+def copy(proctor: Any, asked: Path, tmp_path: Path) -> Path:
+    """All that can be left out is."""
+    kinds = "instructions,requests,responses,answers,agent-files,verifier-files,artifacts"
+    assert proctor("export", "public", asked, "-o", tmp_path / "copy", "--withhold", kinds).status == 0
+    return tmp_path / "copy"
+
+
+def test_show_says_what_is_withheld_and_shows_the_rest(proctor: Any, copy: Path) -> None:
+    assert proctor("show", copy).status == 0
+    said = proctor("show", copy, TRIAL)
+    assert said.status == 0 and "10 input, 5 output" in said.out
+    assert "the request cannot be read: evidence_withheld" in said.out
+    assert "the answer cannot be read: evidence_withheld" in said.out
+    (turn,) = proctor("show", copy, TRIAL, "--json").json()["tries"][0]["conversation"]
+    assert (turn["withheld"], turn["answer"], turn["new_messages"]) == (["request", "response"], None, [])
+    assert turn["unread"].startswith("evidence_withheld")
+    said = proctor("show", copy, ROW)
+    assert said.status == 0 and "submitted" in said.out and "(evidence_withheld: " in said.out
+    told = proctor("show", copy, ROW, "--json").json()["tries"][0]
+    assert (told["instruction"], told["answer"]["text"]) == (None, None)
+    assert told["withheld"] == ["instruction", "answer"]
+    assert "THE " not in said.out
+
+
+def test_logs_of_a_trial_refuse_what_is_withheld(proctor: Any, copy: Path) -> None:
+    assert proctor("logs", copy).status == 0
+    said = proctor("logs", copy, TRIAL)
+    assert said.status == 3 and "refused: evidence_withheld" in said.err and "agent/stdout.txt" in said.err
+    assert "nothing was printed" not in said.err
+
+
+def test_resume_refuses_and_changes_nothing(proctor: Any, copy: Path) -> None:
+    before = sorted(path.relative_to(copy) for path in copy.rglob("*"))
+    said = proctor("resume", copy)
+    assert said.status == 3 and "refused: evidence_withheld" in said.err
+    assert sorted(path.relative_to(copy) for path in copy.rglob("*")) == before
+
+
+def test_results_reports_proofs_and_derived_files_need_no_body(
+    proctor: Any, asked: Path, copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for words in (["results"], ["results", "--jsonl"], ["status"], ["prove", TRIAL]):
+        command, *more = words
+        of_copy, of_run = proctor(command, copy, *more), proctor(command, asked, *more)
+        assert (of_copy.status, of_copy.err) == (0, "")
+        assert of_copy.out.replace(str(copy), str(asked)) == of_run.out
+    assert proctor("report", copy, "-o", tmp_path / "page.html").status == 0
+    rebuilt = proctor("show", copy, "--rebuild", "--json")
+    assert rebuilt.status == 0 and {each["copy"] for each in rebuilt.json()} == {"same"}
+
+
+def test_verify_says_that_something_is_withheld(proctor: Any, asked: Path, copy: Path) -> None:
+    of_run, of_copy = (proctor("verify", path, "--key", KEY.fingerprint, "--json").json() for path in (asked, copy))
+    failed = [[check["check"] for check in of["checks"] if check["status"] == "fail"] for of in (of_run, of_copy)]
+    assert failed[0] == failed[1]
+    assert any("withheld in this copy" in caveat for caveat in of_copy["caveats"])
+
+
+def test_from_python_what_is_withheld_is_refused(copy: Path) -> None:
+    trial = Run(copy).trial("alpha")
+    assert trial.grade == "pass" and [attempt.exchanges[0]["withheld"] for attempt in trial.tries()]
+    row = Run(copy).trial("query").tries()[0]
+    for ask in (lambda: trial.conversation, lambda: row.answer, lambda: row.instruction):
+        with pytest.raises(Refused) as refused:
+            ask()
+        assert refused.value.reasons == ("evidence_withheld",)
