@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -14,7 +15,7 @@ from proctor_verify.elsewhere import Asked, look_elsewhere
 from proctor_verify.errors import Unreadable
 from proctor_verify.folder import Folder
 from proctor_verify.journal import Line, read_blocks
-from proctor_verify.judging import judge
+from proctor_verify.readers import Readers, how_many
 from proctor_verify.report import Report, plain
 from proctor_verify.run import Run
 from proctor_verify.walk import Walk
@@ -73,12 +74,13 @@ def _verify(run: Run, checks: Sequence[type[Check]]) -> Report:
     made = [check(run) for check in checks]
     walk = Walk(run, made)
     try:
-        with stream:
-            for piece in read_blocks(stream):
+        size = os.fstat(stream.fileno()).st_size
+        with stream, Readers(how_many(size)) as readers:
+            for piece in readers.judged(read_blocks(stream)):
                 if isinstance(piece, Line):
                     walk.line(piece)
                 else:
-                    walk.block(piece, judge(piece))
+                    walk.block(*piece)
                 if walk.over:
                     break
     except OSError as error:
