@@ -157,6 +157,8 @@ class Trials:
         self.replaced = array("I", bytes(4 * self.count))
         self.admitted_in = array("I", bytes(4 * self.count))
         self.folders = array("Q", bytes(8 * self.count))
+        # folders that are not called as their trials' are: how many attempts each may hold
+        self.astray: dict[int, int] = {}
         self.final = bytearray(self.count)
         self._bits = max(8, (2 * self.count).bit_length())
         self._slots = array("I", bytes(4 << self._bits))

@@ -313,8 +313,19 @@ class Run:
             self.trials.admitted_in[trial] = self.openings
             self.trials.replaced[trial] += body["replaces"] is not None
             self._tally(self.trials, trial).replaced += body["replaces"] is not None
-            self.trials.folders[trial] = folder_mark(body["folder"].split("/")[1:2])
             self.recent.pop(trial, None)
+        if self.trials is not None and not attempt.is_row:
+            self._place(self.trials, trial, body)
+
+    def _place(self, trials: Trials, trial: int, body: dict[str, Any]) -> None:
+        """Where an attempt's folder is: with those before it, or astray."""
+        name = body["folder"].split("/")[1:2]
+        mark = folder_mark(name)
+        known = trial != NO_TRIAL and name and name[0].endswith(f"-{trials.id_of(trial)[:8]}")
+        if known and trials.folders[trial] in (0, mark):
+            trials.folders[trial] = mark
+        else:
+            trials.astray[mark] = max(trials.astray.get(mark, 0), body["number"] + 1)
 
     def _agent_started(self, body: dict[str, Any]) -> None:
         if attempt := self.open.get(body["attempt"]):

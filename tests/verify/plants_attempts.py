@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from builder import Story
-from plants import Plants
+from plants import Plant, Plants
 from steps import Step
+from stories import full_story
 
 PLANTS = Plants()
 plant = PLANTS.before_sealing
@@ -101,6 +103,29 @@ def _(s: Story) -> None:
 @plant("attempts.joined", "another block")
 def _(s: Story) -> None:
     s.find("attempt.admitted").body["block"] = 3
+
+
+def _elsewhere(what: str, number: int, name: str) -> None:
+    """An attempt's folder, and all in it, under another name."""
+
+    def of(story: Story) -> Step:
+        return story.find("attempt.admitted", number=number)
+
+    old = of(full_story()).body["folder"]
+    new = f"trials/{name.format(old.split('/')[1][-8:])}/{number}"
+
+    def move(folder: Path) -> None:
+        (folder / new).parent.mkdir()
+        (folder / old).rename(folder / new)
+        if not any((folder / old).parent.iterdir()):
+            (folder / old).parent.rmdir()
+
+    PLANTS.append(Plant("attempts.joined", what, lambda s: of(s).body.update(folder=new), move))
+
+
+_elsewhere("a folder of another trial's digits", 0, "task-arm-1-00000000")
+_elsewhere("a folder that is no trial's", 0, "task")
+_elsewhere("another folder than that of the attempt before", 1, "again-{}")
 
 
 @plant("attempts.joined", "the final of a trial that is not planned")

@@ -129,11 +129,11 @@ class Unlisted(Check):
 
     def _attempts_in(self, name: str) -> int:
         """How many attempts the folder of that name may hold: 0 where it is no trial's."""
-        digits = name[-8:]
+        digits, trials, mark = name[-8:], self.trials, folder_mark([name])
+        if mark in trials.astray:
+            return trials.astray[mark]  # said by attempts.joined
         if len(digits) != 8 or not set(digits) <= set("0123456789abcdef"):
             return 0
-        mark = folder_mark([name])
-        trials = self.trials
         found = (t for t in trials.find_prefix(digits) if trials.folders[t] == mark and not trials.is_row(t))
         return max((trials.attempts[t] for t in found), default=0)
 
