@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,17 @@ from disks import Inode, LoggingDisk, UnsyncedDisk, World, replay
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anchor_parts import Scripted
 from journal_parts import agent_started, attempt_admitted, attempt_ended, boundary, create, ended, reopen
 from proctor.core.clock import SystemClock
 from proctor.evidence import packs
+from proctor.evidence.anchors import receipts
+from proctor.evidence.anchors.base import read_checkpoint
+from proctor.evidence.anchors.pushing import Patience, Pusher
 from proctor.evidence.disk import Disk
 from proctor.evidence.entries import Entry
 from proctor.evidence.fold import RunState
+from proctor.evidence.journal import Journal
 from proctor.evidence.kinds import Kind
 from proctor.evidence.reader import read_blob, read_entries
 from proctor.evidence.runfolder import RunFolder
@@ -75,16 +80,30 @@ async def _record(path: Path, disk: LoggingDisk) -> None:
     files = [{**file.as_record(), "path": "attempt.json", "role": "derived"}]
     await acknowledged(Kind.ATTEMPT_FILES, {"attempt": first["attempt"], "files": files})
     await acknowledged(Kind.ATTEMPT_ENDED, attempt_ended(first["attempt"]))
+    await anchored(run, journal, acknowledged)
     await journal.close(ended())
+    await anchored(run, journal, None)
     run, journal = await reopen(path, disk=disk)
     second = attempt_admitted("second")
     await acknowledged(Kind.ATTEMPT_ADMITTED, second)
     await acknowledged(Kind.AGENT_STARTED, agent_started(second["attempt"]), {"instruction": b"\x00\xff"})
     run.write_atomic(f"{second['folder']}/agent/log.txt", b"said something")
+    await journal.checkpoint()
+    await anchored(run, journal, None)
     await journal.close(None)
     run, journal = await reopen(path, disk=disk)
     await acknowledged(Kind.RUN_PAUSED, {})
     await journal.close(ended())
+
+
+async def anchored(run: RunFolder, journal: Journal, acknowledged: Callable[..., Awaitable[None]] | None) -> None:
+    """Take the newest checkpoint for one that stands elsewhere: its receipt is kept, and named where that is said."""
+    assert journal.newest is not None
+    pusher = Pusher(run, Scripted(), SystemClock(), receipts.standing(run))
+    taken = await pusher.push(read_checkpoint(run, journal.run_id, journal.newest), Patience(tries=1))
+    receipt = await pusher.keep(taken)
+    if acknowledged is not None:
+        await acknowledged(Kind.CHECKPOINT_ANCHORED, receipt.entry())
 
 
 def _materialise(world: World, root: Path, target: Path, choose: Callable[[int], int]) -> None:
@@ -189,6 +208,10 @@ def _check_every_byte_is_named(path: Path, entries: list[Entry]) -> None:
             below = f"{folders[entry.body['attempt']]}/" if "attempt" in entry.body else ""
             named[below + file["path"]] = file["size"]
         if entry.kind is Kind.CHECKPOINT_MADE:
+            named[entry.body["path"]] = (path / entry.body["path"]).stat().st_size
+        if entry.kind is Kind.CHECKPOINT_ANCHORED:
+            assert entry.body["path"] not in named, "a receipt is named once"
+            assert entry.body["path"].replace(".drop.json", ".note") in named, "after its checkpoint"
             named[entry.body["path"]] = (path / entry.body["path"]).stat().st_size
     last = f"checkpoints/{len(entries):012d}.note"
     named[last] = (path / last).stat().st_size

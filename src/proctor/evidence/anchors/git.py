@@ -158,6 +158,8 @@ class GitAnchor:
             repository=fresh,
         )
         if not fetched.ok:
+            if self._tip() != commit:
+                raise self._differs("the run's ref is not at what was pushed", 0)
             raise AnchorFailed(Reason.ANCHOR_UNREACHABLE, _sentence("it cannot be read back", fetched), 0)
         there = self._local("rev-parse", "--verify", "refs/there", repository=fresh)
         if there.output.decode().strip() != commit:
