@@ -91,8 +91,11 @@ class Asked:
         """From the arguments of `--anchor`, `--since` and `--witness`.
 
         Raises:
-            Unreadable: the file of a checkpoint that was kept is no note, or a witness's key is none.
+            Unreadable: the file of a checkpoint that was kept is no note, a witness's key is none, or a place has no
+                name.
         """
+        if not all(anchors):
+            raise Unreadable("--anchor: names no place")
         try:
             raw = notes.small_file(since, notes.MAX_NOTE_BYTES) if since is not None else None
             if raw is not None:

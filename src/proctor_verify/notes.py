@@ -229,12 +229,14 @@ def start_of_file(name: str, most: int) -> bytes:
         # A pipe of that name must not make the verifier wait.
         descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise Unreadable("is not a plain file")
-            return file.read(most)
+            regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            content = file.read(most) if regular else b""
     except (OSError, ValueError) as error:
         words = error.strerror if isinstance(error, OSError) else None
-        raise Unreadable(f"cannot be read: {words or type(error).__name__}") from error
+        raise Unreadable(f"cannot be read: {words or 'no such name can be'}") from error
+    if not regular:
+        raise Unreadable("is not a plain file")
+    return content
 
 
 def _typed_key(text: str, algorithms: bytes) -> tuple[bytes, Key]:

@@ -40,6 +40,7 @@ _OPTIONS = (
     "http.lowSpeedLimit=1000",
     "http.lowSpeedTime=30",
 )
+_BOUNDS = f"{MAX_DISK >> 20} MiB of disk and {MAX_MEMORY >> 20} of memory"
 _KEPT = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR")
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
@@ -109,7 +110,7 @@ class _Git:
         return None
 
     def fetch(self, address: str, ref: str, tip: str) -> None:
-        """Everything that the ref leads to."""
+        """Everything that the ref leads to: where that is more than `MAX_DISK`, git fails."""
         if len(tip) == 64:
             self._make("sha256")
         self._said(
@@ -214,7 +215,8 @@ class _Git:
                 status = process.wait()
                 if status != 0:
                     errors.seek(0)
-                    raise Unreadable(f"git {arguments[0]} ended with {status}: {_last_line(errors.read(4096))}")
+                    why = _why(errors.read(4096))
+                    raise Unreadable(f"git {arguments[0]} ended with {status}, within {_BOUNDS}: {why}")
             except Unreadable as error:
                 if late.is_set():
                     raise Unreadable(f"git {arguments[0]} did not end within {SECONDS} seconds") from error
@@ -239,6 +241,6 @@ def _line(answers: IO[bytes]) -> str:
     return line[:-1].decode("ascii", "replace")
 
 
-def _last_line(said: bytes) -> str:
-    lines = said.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1] if lines else "it did not say why"
+def _why(said: bytes) -> str:
+    lines = [line for line in said.decode("utf-8", "replace").splitlines() if line and not line.startswith("warning:")]
+    return lines[0] if lines else "it did not say why"
