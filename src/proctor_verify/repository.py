@@ -113,10 +113,11 @@ class _Git:
         """Everything that the ref leads to: where that is more than `MAX_DISK`, git fails."""
         if len(tip) == 64:
             self._make("sha256")
-        self._said(
-            "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--", address,
-            f"+{ref}:refs/anchor",
-        )  # fmt: skip
+        how = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
+        try:
+            self._said("fetch", *how, "--", address, f"+{ref}:refs/anchor")
+        except Unreadable as error:
+            raise Unreadable(f"{error} (it may take {_BOUNDS})") from error
 
     def history(self, most: int) -> list[str]:
         """The ids of the commits, the oldest first."""
@@ -216,7 +217,7 @@ class _Git:
                 if status != 0:
                     errors.seek(0)
                     why = _why(errors.read(4096))
-                    raise Unreadable(f"git {arguments[0]} ended with {status}, within {_BOUNDS}: {why}")
+                    raise Unreadable(f"git {arguments[0]} ended with {status}: {why}")
             except Unreadable as error:
                 if late.is_set():
                     raise Unreadable(f"git {arguments[0]} did not end within {SECONDS} seconds") from error
