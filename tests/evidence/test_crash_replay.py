@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from disks import Inode, LoggingDisk, UnsyncedDisk, World, replay
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anchor_parts import Scripted
+from disks import LoggingDisk, UnsyncedDisk, World, materialise, replay
 from journal_parts import agent_started, attempt_admitted, attempt_ended, boundary, create, ended, reopen
 from proctor.core.clock import SystemClock
 from proctor.evidence import packs
@@ -28,8 +28,6 @@ from proctor.evidence.journal import Journal
 from proctor.evidence.kinds import Kind
 from proctor.evidence.reader import read_blob, read_entries
 from proctor.evidence.runfolder import RunFolder
-
-_BLOCK = 512
 
 
 class LeapingClock(SystemClock):
@@ -106,44 +104,10 @@ async def anchored(run: RunFolder, journal: Journal, acknowledged: Callable[...,
         await acknowledged(Kind.CHECKPOINT_ANCHORED, receipt.entry())
 
 
-def _materialise(world: World, root: Path, target: Path, choose: Callable[[int], int]) -> None:
-    """Write down what survives: of each folder's unsynced changes the first few, of unsynced bytes some blocks."""
-
-    def write(folder: Path) -> None:
-        names = dict(world.names.get(folder, {}))
-        changes = world.changes.get(folder, [])
-        for name, inode, there in changes[: choose(len(changes))]:
-            if there:
-                names[name] = inode
-            else:
-                names.pop(name, None)
-        for name, inode in names.items():
-            place = target / (folder / name).relative_to(root)
-            if inode is None:
-                place.mkdir()
-                write(folder / name)
-            else:
-                place.write_bytes(_surviving(inode, choose))
-
-    write(root)
-
-
-def _surviving(inode: Inode, choose: Callable[[int], int]) -> bytes:
-    content = bytearray(inode.durable + inode.volatile[: choose(len(inode.volatile))])
-    start = len(inode.durable)
-    while start < len(content):
-        stop = min(len(content), (start // _BLOCK + 1) * _BLOCK)
-        # Later blocks may be there without earlier ones, which then read as zeros.
-        if choose(1) == 0:
-            content[start:stop] = bytes(stop - start)
-        start = stop
-    return bytes(content)
-
-
 def _crash_and_check(recorded: Recorded, cut: int, choose: Callable[[int], int]) -> None:
     log = recorded.log[:cut]
     with tempfile.TemporaryDirectory() as target:
-        _materialise(replay(log), recorded.root, Path(target), choose)
+        materialise(replay(log), recorded.root, Path(target), choose)
         _check_after_reopening(Path(target) / "run", _acknowledged(log))
 
 
@@ -151,14 +115,14 @@ def _crash_twice_and_check(recorded: Recorded, cut: int, *, again: int | None, c
     """Half of what is unsynced is lost, then the mending dies after `again` operations; returns how many it has."""
     log = recorded.log[:cut]
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
-        _materialise(replay(log), recorded.root, Path(first), lambda most: (most + 1) // 2)
+        materialise(replay(log), recorded.root, Path(first), lambda most: (most + 1) // 2)
         if not RunFolder(Path(first) / "run").is_admitted():
             return 0
         before = World.standing(Path(first))
         disk = LoggingDisk()
         asyncio.run(_reopened(Path(first) / "run", disk))
         operations = len(disk.log)
-        _materialise(replay(disk.log[:again], before), Path(first), Path(second), choose)
+        materialise(replay(disk.log[:again], before), Path(first), Path(second), choose)
         _check_after_reopening(Path(second) / "run", _acknowledged(log))
         return operations
 

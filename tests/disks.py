@@ -5,11 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from proctor.evidence.disk import Appender, Disk
+
+_BLOCK = 512
 
 
 class UnsyncedAppender(Appender):
@@ -211,3 +214,41 @@ def _inode(world: World, path: Path) -> Inode:
     inode = world.now(path.parent)[path.name]
     assert inode is not None, f"{path} is a folder"
     return inode
+
+
+def materialise(world: World, root: Path, target: Path, choose: Callable[[int], int]) -> None:
+    """Write down what survives: of each folder's unsynced changes the first few, of unsynced bytes some blocks.
+
+    Args:
+        choose: given how many there are, how many of them (from 0) are there.
+    """
+
+    def write(folder: Path) -> None:
+        names = dict(world.names.get(folder, {}))
+        changes = world.changes.get(folder, [])
+        for name, inode, there in changes[: choose(len(changes))]:
+            if there:
+                names[name] = inode
+            else:
+                names.pop(name, None)
+        for name, inode in names.items():
+            place = target / (folder / name).relative_to(root)
+            if inode is None:
+                place.mkdir()
+                write(folder / name)
+            else:
+                place.write_bytes(_surviving(inode, choose))
+
+    write(root)
+
+
+def _surviving(inode: Inode, choose: Callable[[int], int]) -> bytes:
+    content = bytearray(inode.durable + inode.volatile[: choose(len(inode.volatile))])
+    start = len(inode.durable)
+    while start < len(content):
+        stop = min(len(content), (start // _BLOCK + 1) * _BLOCK)
+        # Later blocks may be there without earlier ones, which then read as zeros.
+        if choose(1) == 0:
+            content[start:stop] = bytes(stop - start)
+        start = stop
+    return bytes(content)
