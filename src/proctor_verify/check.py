@@ -15,7 +15,8 @@ class Check:
 
     `kinds` are the kinds of entries that `entry` wants; `every` asks for the envelope of each entry instead, known
     kind or not. `unblinded` marks checks that still mean something after a line that could not be read;
-    `needs_design` those that mean nothing without the design.
+    `needs_design` those that mean nothing without the design, `needs_journal` is false for the one that means
+    something without a journal.
     """
 
     id: ClassVar[str]
@@ -25,6 +26,7 @@ class Check:
     every: ClassVar[bool] = False
     unblinded: ClassVar[bool] = False
     needs_design: ClassVar[bool] = False
+    needs_journal: ClassVar[bool] = True
 
     run: Run
 

@@ -25,6 +25,10 @@ class NotThere(Unreadable):
     """Nothing stands at the path."""
 
 
+class NotPlain(Unreadable):
+    """What stands at the path is no plain file."""
+
+
 @dataclass(frozen=True, slots=True)
 class Name:
     """One name in a folder of the run: what it is, and its size where it is a file."""
@@ -68,7 +72,7 @@ class Folder:
             # Asked before opening: to open a FIFO or a device is to act on it.
             mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
             if not stat.S_ISREG(mode):
-                raise Unreadable(f"is {_what(mode)}, not a plain file")
+                raise NotPlain(f"is {_what(mode)}, not a plain file")
             handle = os.open(name, _FILE, dir_fd=parent)
         except OSError as error:
             raise _not_readable(error) from error
@@ -76,7 +80,7 @@ class Folder:
             os.close(parent)
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
-            raise Unreadable("is not a plain file")
+            raise NotPlain("is not a plain file")
         return os.fdopen(handle, "rb", buffering=0)
 
     def read(self, path: str, limit: int) -> bytes:

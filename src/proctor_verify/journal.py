@@ -5,12 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 MAX_LINE = 65_535
 # A line beyond an entry's bound is hashed as it passes, but not for ever: a file can claim any size.
 MAX_HASHED = 16 << 20
 _CHUNK = 512 << 10
+
+
+class Readable(Protocol):
+    """What bytes are read from: `read` gives none at the end, and may give fewer than asked for before."""
+
+    def read(self, most: int, /) -> bytes: ...
 
 
 @dataclass(slots=True)
@@ -61,7 +67,7 @@ class Block(NamedTuple):
         return self.data[:-1].split(b"\n")
 
 
-def read_blocks(stream: BinaryIO) -> Iterator[Block | Line]:
+def read_blocks(stream: Readable) -> Iterator[Block | Line]:
     """The stream in blocks; a line that no block holds, and one that no newline ends, comes as a line of its own.
 
     Nothing is read beyond a line of more than `MAX_HASHED`. What is held is bounded, whatever stands there.
@@ -99,7 +105,7 @@ def read_blocks(stream: BinaryIO) -> Iterator[Block | Line]:
         yield line_of(number, rest, terminated=False)
 
 
-def read_lines(stream: BinaryIO) -> Iterator[Line]:
+def read_lines(stream: Readable) -> Iterator[Line]:
     """Every line of the stream, as far as `read_blocks` reads. One that is no entry for its length is never held."""
     for piece in read_blocks(stream):
         if isinstance(piece, Line):

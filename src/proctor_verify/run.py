@@ -175,6 +175,10 @@ class Run:
         self.roots = {0: self.tree.root()}
         self._root_sizes = self.note_sizes | self.elsewhere.sizes
         self.blind: str | None = None
+        # why there is no journal; what became of it while it was read; bytes of it that were read
+        self.no_journal: str | None = None
+        self.journal_changed: str | None = None
+        self.journal_bytes = 0
         self.first: dict[str, Any] | None = None
         self.openings = 0
         self.begun = 0

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
-from proctor_verify import notes
+from proctor_verify import notes, proves
 from proctor_verify.check import Check
 from proctor_verify.checks import CHECKS
-from proctor_verify.checks.manifests import manifest_names, read_manifest
 from proctor_verify.elsewhere import Asked, look_elsewhere
 from proctor_verify.errors import Unreadable
 from proctor_verify.folder import Folder
@@ -18,14 +16,8 @@ from proctor_verify.journal import Line, read_blocks
 from proctor_verify.readers import Readers, how_many
 from proctor_verify.report import Report, plain
 from proctor_verify.run import Run
+from proctor_verify.standing import JOURNAL, Standing, without_journal
 from proctor_verify.walk import Walk
-
-JOURNAL = "journal.jsonl"
-NO_KEY = "who signed: any key could have; give the operator's with --key"
-NO_ANCHOR = (
-    "when: no anchor shows that this journal stood at an earlier time, so its operator could have made it anew, "
-    "or left a run out"
-)
 
 
 def verify(
@@ -67,34 +59,33 @@ def verify(
 
 def _verify(run: Run, checks: Sequence[type[Check]]) -> Report:
     strict = run.trust is not None
-    try:
-        stream = run.folder.open(JOURNAL)
-    except Unreadable as error:
-        return Report((), unreadable=_without_journal(run, str(error)), strict=strict)
     made = [check(run) for check in checks]
     walk = Walk(run, made)
     try:
-        size = os.fstat(stream.fileno()).st_size
-        with stream, Readers(how_many(size)) as readers:
-            for piece in readers.judged(read_blocks(stream)):
-                if isinstance(piece, Line):
-                    walk.line(piece)
-                else:
-                    walk.block(*piece)
-                if walk.over:
-                    break
+        with Standing(run.folder, JOURNAL) as journal:
+            _read(journal, walk)
+            run.journal_bytes, run.journal_changed = journal.size, journal.changed()
     except OSError as error:
         return Report((), unreadable=f"{JOURNAL} cannot be read: {error.strerror}", strict=strict)
+    except Unreadable as error:
+        why = without_journal(run, error)
+        if why is not None:
+            return Report((), unreadable=why, strict=strict)
+        run.no_journal = str(error)
     for check in made:
-        if run.blind is not None and not check.unblinded:
+        if run.no_journal is not None and check.needs_journal:
+            check.cannot_tell("there is no journal to go by")
+        elif run.blind is not None and not check.unblinded:
             check.cannot_tell(run.blind)
         elif run.design is None and check.needs_design:
             check.cannot_tell(f"there is no design to go by: {run.design_fault}")
         else:
             check.finish()
+    results = tuple(check.result() for check in made)
     return Report(
-        results=tuple(check.result() for check in made),
-        caveats=(*(() if strict else (NO_KEY,)), NO_ANCHOR, *walk.caveats(), *run.withheld.caveats()),
+        results=results,
+        shown=proves.shown(run, results),
+        caveats=(*proves.caveats(run, strict=strict), *walk.caveats(), *run.withheld.caveats()),
         strict=strict,
         run_id=run.first["run_id"] if run.first is not None else None,
         entries=run.size,
@@ -102,16 +93,12 @@ def _verify(run: Run, checks: Sequence[type[Check]]) -> Report:
     )
 
 
-def _without_journal(run: Run, why: str) -> str:
-    names = manifest_names(run)
-    refused = 0
-    for name in names:
-        try:
-            refused += read_manifest(run, f"manifests/{name}")["verdict"] == "refused"
-        except Unreadable:
-            continue
-    if names and refused == len(names):
-        return f"nothing was admitted here: {refused} manifests, each a refusal, and no journal"
-    if names:
-        return f"{JOURNAL} {why}; {len(names)} manifests stand, {refused} of them refusals"
-    return f"{JOURNAL} {why}: this is no run folder"
+def _read(journal: Standing, walk: Walk) -> None:
+    with Readers(how_many(journal.size)) as readers:
+        for piece in readers.judged(read_blocks(journal)):
+            if isinstance(piece, Line):
+                walk.line(piece)
+            else:
+                walk.block(*piece)
+            if walk.over:
+                break

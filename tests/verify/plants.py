@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ class Plant:
     """A fault: what it is, the one check that must find it, and how it comes about.
 
     `beside` makes what stands outside of the run, next to its folder; `options` are what else `verify` is told.
+    `meanwhile` is done to a copy of the folder while its journal is read.
     """
 
     check: str
@@ -35,6 +37,7 @@ class Plant:
     story: Callable[[], Story] = full_story
     beside: Callable[[Story, Path], None] = lambda story, folder: None
     options: Callable[[Path], dict[str, Any]] = lambda folder: {}
+    meanwhile: Spoil | None = None
 
     @property
     def id(self) -> str:
@@ -56,6 +59,10 @@ class Plant:
         from proctor_verify.checks import CHECKS
 
         checks = [check for check in CHECKS if not blind or check.id != self.check]
+        if self.meanwhile is not None:
+            copy = folder / f".seen{len(checks)}"
+            folder = Path(shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns(".*")))
+            checks.append(_meddling(self.meanwhile, folder))
         return verify(folder, self.key or signer.fingerprint, checks=checks, **self.options(folder))
 
 
@@ -83,6 +90,29 @@ class Plants(list[Plant]):
             return spoil
 
         return declare
+
+    def meanwhile(self, check: str, what: str) -> Callable[[Spoil], Spoil]:
+        """Declare a fault that is done to the folder while its journal is read."""
+
+        def declare(spoil: Spoil) -> Spoil:
+            self.append(Plant(check, what, meanwhile=spoil, story=self.story))
+            return spoil
+
+        return declare
+
+
+def _meddling(meanwhile: Spoil, folder: Path) -> Any:
+    """A check that finds nothing, and does something to the folder when it sees the first entry."""
+    from proctor_verify.check import Check
+
+    class Meddling(Check):
+        id = "none"
+        kinds = ("run.admitted",)
+
+        def entry(self, entry: Any) -> None:
+            meanwhile(folder)
+
+    return Meddling
 
 
 def first_of(folder: Path, pattern: str) -> Path:

@@ -31,6 +31,8 @@ from proctor_verify.checks import (
 DESIGN_RULES: tuple[type[design.DesignRule], ...] = (rows.SyntheticMarked, *budget_rules.RULES)
 
 CHECKS: tuple[type[Check], ...] = (
+    journal.There,
+    journal.Still,
     journal.Lines,
     journal.Kinds,
     journal.Sequence,

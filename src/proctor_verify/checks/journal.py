@@ -8,6 +8,34 @@ from proctor_verify.run import Run
 from proctor_verify.schema import KINDS
 
 
+class There(Check):
+    id = "journal.there"
+    doc = (
+        "a journal stands where a run was admitted: where there is a design, a checkpoint, a recorded or derived file, "
+        "or a manifest that says `admitted`"
+    )
+    noun = "journal"
+    unblinded = True
+    needs_journal = False
+
+    def finish(self) -> None:
+        if self.run.no_journal is not None:
+            self.fail("journal.jsonl", f"{self.run.no_journal}, and other parts of a run that was admitted stand")
+        self.looked = 1
+
+
+class Still(Check):
+    id = "journal.still"
+    doc = "once it was read, the journal is what it was when reading began: nobody wrote to it, cut or replaced it"
+    noun = "bytes"
+    unblinded = True
+
+    def finish(self) -> None:
+        self.looked = self.run.journal_bytes
+        if self.run.journal_changed is not None:
+            self.fail("journal.jsonl", self.run.journal_changed)
+
+
 class Lines(Check):
     id = "journal.lines"
     doc = "every line is one canonical JSON value of at most 65,535 bytes, ended by a newline"
