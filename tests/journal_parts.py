@@ -99,11 +99,11 @@ async def create(path: Path, *, disk: Disk | None = None, clock: Clock | None = 
         raise
 
 
-async def reopen(path: Path, *, disk: Disk | None = None) -> tuple[RunFolder, Journal]:
+async def reopen(path: Path, *, disk: Disk | None = None, clock: Clock | None = None) -> tuple[RunFolder, Journal]:
     run = RunFolder(path, disk=disk)
     lock = Lock.acquire(run, extra={})
     try:
-        return run, await Journal.reopen(run, lock=lock, key=KEY, resumed_body=resumed())
+        return run, await Journal.reopen(run, lock=lock, key=KEY, resumed_body=resumed(), clock=clock)
     except BaseException:
         lock.release()
         raise
