@@ -164,7 +164,7 @@ def checks() -> str:
             "## Of proofs",
             prose(
                 """What is looked at in a file that stands alone: a receipt of a trial, a proof of consistency
-                ([proofs.md](proofs.md))."""
+                ([proofs.md](proofs.md)), an attestation ([attest.md](attest.md))."""
             ),
             file_check_table(),
         ]

@@ -67,6 +67,7 @@ DOORS = LOOKS | {
     "proctor.evidence.runfolder.RunFolder.create": "a folder for the manifest",
     "proctor.evidence.runfolder.RunFolder.new_manifest": "the manifest, before any gate",
     "proctor.report.output.replaced": "a file of results, where -o asks for it",
+    "proctor.runner.attest.attest": "the second program, and a timestamp authority, where a person asked for them",
     "proctor.runner.control.ask": "a live run is asked on its own socket",
     "proctor.runner.control.socket_path": "a private folder for that socket",
     "proctor.runner.gateway._listening": "a port for a gateway, which takes nothing before its record is open",

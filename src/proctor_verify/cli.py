@@ -22,9 +22,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "Without --key nobody can tell who signed: that alone is a warning.",
     )
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("run", nargs="?", metavar="RUN", help="the run folder, or a receipt or proof of one")
+    what.add_argument("run", nargs="?", metavar="RUN", help="the run folder, or a receipt, a proof or an attestation")
     what.add_argument("--design", metavar="FILE", help="check a frozen design (a design.json) alone")
     what.add_argument("--checks", action="store_true", help="print the table of checks and stop")
+    parser.add_argument("of", nargs="?", metavar="RUN", help="with an attestation: the run that it speaks of")
     parser.add_argument("--key", metavar="KEY", help="who is trusted: a vkey, a file that holds one, or sha256:HEX")
     parser.add_argument(
         "--anchor",
@@ -55,9 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if documents.is_file(options.run):
         if options.anchor or options.witness:
             parser.error("--anchor and --witness go with a run")
-        told = documents.verify_file(options.run, options.key, since=options.since)
+        told = documents.verify_file(options.run, options.key, since=options.since, run=options.of)
         _say(standalone.render_json(told) if options.json else standalone.render_text(told))
         return told.exit_status
+    if options.of is not None:
+        parser.error("one run at a time; a second one goes with an attestation")
     report = verify(options.run, options.key, anchors=options.anchor, since=options.since, witnesses=options.witness)
     _say(render_json(report) if options.json else render_text(report))
     return report.exit_status

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 
-from proctor_verify import growth, notes, receipts
+from proctor_verify import attestations, growth, notes, receipts
 from proctor_verify.errors import Unreadable
 from proctor_verify.report import plain
 from proctor_verify.standalone import MAX_BYTES, FileReport
 
-CHECKS = (*receipts.RECEIPT_CHECKS, *growth.CONSISTENCY_CHECKS)
+CHECKS = (*receipts.RECEIPT_CHECKS, *growth.CONSISTENCY_CHECKS, *attestations.ATTESTATION_CHECKS)
 
 
 def is_file(path: str | PathLike[str]) -> bool:
@@ -25,14 +25,19 @@ def is_file(path: str | PathLike[str]) -> bool:
 
 
 def verify_file(
-    path: str | PathLike[str], key: str | None = None, *, since: str | PathLike[str] | None = None
+    path: str | PathLike[str],
+    key: str | None = None,
+    *,
+    since: str | PathLike[str] | None = None,
+    run: str | None = None,
 ) -> FileReport:
-    """Check a receipt or a proof. What cannot be read is a finding, never an exception.
+    """Check a receipt, a proof or an attestation. What cannot be read is a finding, never an exception.
 
     Args:
         path: the file.
         key: whose signature counts, as for a run.
         since: of a proof of consistency, the file of the older checkpoint.
+        run: of an attestation, the folder of the run that it speaks of.
     """
     try:
         trust = notes.trust_root(key) if key is not None else None
@@ -42,7 +47,7 @@ def verify_file(
         data = read_file(path)
     except Unreadable as error:
         return FileReport("file", unreadable=f"{plain(path)}: {error}")
-    verify = _verifier(data, trust, since)
+    verify = _verifier(data, trust, since, run)
     if verify is None:
         return FileReport(
             "file", unreadable=f"{plain(path)}: is no run folder, and begins as no file that is known here"
@@ -54,12 +59,14 @@ def verify_file(
 
 
 def _verifier(
-    data: bytes, trust: notes.TrustRoot | None, since: str | PathLike[str] | None
+    data: bytes, trust: notes.TrustRoot | None, since: str | PathLike[str] | None, run: str | None
 ) -> Callable[[], FileReport] | None:
     if data.startswith(receipts.START):
         return lambda: receipts.verify_receipt(data, trust)
     if data.startswith(growth.START):
         return lambda: growth.verify_growth(data, _older(since), trust)
+    if data.startswith(attestations.START):
+        return lambda: attestations.verify_attestation(data, trust, run)
     return None
 
 

@@ -31,17 +31,18 @@ START = b"c2sp.org/tlog-proof@"
 
 _FIRST_LINE = "c2sp.org/tlog-proof@v1"
 _TRIAL = record(task=TEXT, model=or_null(TEXT), arm=TEXT, epoch=FROM_ONE)
-_ANCHORED = list_of(
+ANCHORED = list_of(
     where(
         record(anchor=ANCHOR, location=TEXT, commit=or_null(matches(r"[0-9a-f]{40}|[0-9a-f]{64}", "a commit's id"))),
         "a commit exactly where it is git",
         lambda v: (v["anchor"] == "git") == (v["commit"] is not None),
     )
 )
-_EXTRA = record(line=TEXT, trial=_TRIAL, anchored=_ANCHORED, vkey=TEXT)
+_EXTRA = record(line=TEXT, trial=_TRIAL, anchored=ANCHORED, vkey=TEXT)
 
 OTHERS = "anything of the run's other trials, or that the run as a whole holds: verify the run for that"
 NO_ANCHOR = "when: the operator could have made the run, and this checkpoint of it, at any time, and left another out"
+MADE_UP = "that its model is a real one, and none that is made up: the run's design says so, and verifying the run"
 OWN_WORD = "that the checkpoint stands at the anchor: that is what the receipt says itself; look there"
 
 
@@ -169,7 +170,12 @@ def verify_receipt(
         shown=(
             f"this trial's result in run {run} is {said}, and stood there when its first {head.size:,} entries did",
         ),
-        caveats=(*caveats, OWN_WORD if receipt.anchored else NO_ANCHOR, OTHERS),
+        caveats=(
+            *caveats,
+            OWN_WORD if receipt.anchored else NO_ANCHOR,
+            *((MADE_UP,) if receipt.trial["model"] is not None else ()),
+            OTHERS,
+        ),
         lenient=lenient,
     )
 

@@ -97,7 +97,10 @@ def _look(check: FileCheck[T], subject: T | None, fault: str) -> Verdict:
         return Verdict(Status.PASS, "as the format has it") if subject is not None else failed(fault, "file")
     if subject is None:
         return Verdict(Status.CANNOT_TELL, "the file cannot be read as one")
-    return check.look(subject)
+    try:
+        return check.look(subject)
+    except Unreadable as error:
+        return cannot_tell(str(error))
 
 
 def _result(check: FileCheck[T], verdict: Verdict) -> Result:
@@ -114,6 +117,11 @@ def passed(seen: str) -> Verdict:
 def failed(seen: str, where: str) -> Verdict:
     """It does not hold, there."""
     return Verdict(Status.FAIL, seen, where)
+
+
+def not_applicable(why: str) -> Verdict:
+    """There is nothing of its kind."""
+    return Verdict(Status.NOT_APPLICABLE, why)
 
 
 def cannot_tell(why: str) -> Verdict:

@@ -32,7 +32,10 @@ class Signer:
         self.name = name
         self._private = Ed25519PrivateKey.from_private_bytes(seed.to_bytes(32, "big"))
         self.raw = self._private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
-        self._hint = hashlib.sha256(name.encode() + b"\n\x01" + self.raw).digest()[:4]
+        self._hint = self._hint_of(b"\x01")
+
+    def _hint_of(self, algorithm: bytes) -> bytes:
+        return hashlib.sha256(self.name.encode() + b"\n" + algorithm + self.raw).digest()[:4]
 
     @property
     def fingerprint(self) -> str:
@@ -43,9 +46,25 @@ class Signer:
         typed = base64.b64encode(b"\x01" + self.raw).decode()
         return f"{self.name}+{self._hint.hex()}+{typed}"
 
+    def sign(self, data: bytes) -> bytes:
+        return self._private.sign(data)
+
     def note(self, text: str) -> bytes:
         signature = base64.b64encode(self._hint + self._private.sign(text.encode())).decode()
         return f"{text}\n\N{EM DASH} {self.name} {signature}\n".encode()
+
+    @property
+    def cosigner_vkey(self) -> str:
+        """Of a key that signs as C2SP tlog-cosignature has it."""
+        typed = base64.b64encode(b"\x04" + self.raw).decode()
+        return f"{self.name}+{self._hint_of(bytes([4])).hex()}+{typed}"
+
+    def cosigned(self, note: bytes, time: int) -> bytes:
+        """A note with one signature more: a timed cosignature, version 1."""
+        text = note.rpartition(b"\n\n")[0] + b"\n"
+        signature = self._private.sign(b"cosignature/v1\ntime %d\n" % time + text)
+        line = base64.b64encode(self._hint_of(b"\x04") + time.to_bytes(8, "big") + signature).decode()
+        return note + f"\N{EM DASH} {self.name} {line}\n".encode()
 
 
 class Tree:

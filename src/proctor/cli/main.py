@@ -38,6 +38,7 @@ COMMANDS = {
     "tasks": "proctor.cli.tasks:tasks",
     "agents": "proctor.cli.agents:agents",
     "gateway": "proctor.cli.gateway:gateway",
+    "attest": "proctor.cli.attest:attest",
     "keys": "proctor.cli.keys:keys",
     "completion": "proctor.cli.completion:completion",
 }

@@ -12,6 +12,7 @@ from proctor.cli.completing import run_folders
 
 @click.command(short_help="Re-check a run's evidence")
 @click.argument("run", required=False, type=click.Path(path_type=Path), shell_complete=run_folders)
+@click.argument("of", required=False, type=click.Path(path_type=Path), shell_complete=run_folders)
 @click.option("--design", metavar="FILE", type=click.Path(path_type=Path), help="Check a frozen design.json alone.")
 @click.option("--key", metavar="KEY", help="Who is trusted: a vkey, a file that holds one, or sha256:HEX.")
 @click.option(
@@ -32,6 +33,7 @@ from proctor.cli.completing import run_folders
 @json_option
 def verify(
     run: Path | None,
+    of: Path | None,
     design: Path | None,
     key: str | None,
     anchors: tuple[str, ...],
@@ -41,7 +43,8 @@ def verify(
 ) -> int:
     """Re-check RUN: `python -m proctor_verify`, in a process that shares nothing with this one.
 
-    RUN is a run's folder, or a receipt or proof that `proctor prove` made. docs/verify.md says what each option means
+    RUN is a run's folder, or a receipt or proof that `proctor prove` made, or what `proctor attest` made; then OF is
+    the run that it speaks of, to be held against it. docs/verify.md says what each option means
     and proves.
 
     With --design FILE instead of RUN, a frozen design alone is held to its rules, and named by its digest.
@@ -58,6 +61,7 @@ def verify(
         command = on_design(design, as_json=as_json)
     elif run is not None and design is None:
         command = second_program(run, key, as_json=as_json, anchors=anchors, since=since, witnesses=witnesses)
+        command += [str(of)] if of is not None else []
     else:
         raise click.UsageError("Either RUN (with --key, where you have it) or --design FILE.")
     sys.stdout.flush()

@@ -1,0 +1,68 @@
+"""proctor attest: a signed statement about a run that is over, for programs that read DSSE and in-toto."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from proctor.cli.common import json_option, print_json, run_argument, say
+from proctor.cli.opened import opened
+
+
+@click.command(short_help="Sign a statement about a run that is over")
+@run_argument
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    required=True,
+    help="Write the envelope there (a timestamp to FILE.tsr). What stands there is replaced.",
+)
+@click.option(
+    "--timestamp", "authority", metavar="URL", help="Have an RFC 3161 authority put a time on the checkpoint."
+)
+@click.option(
+    "--timestamp-root",
+    "roots",
+    type=click.Path(path_type=Path),
+    metavar="PEM",
+    help="The certificates that the authority's answer must lead to.",
+)
+@json_option
+def attest(run: Path, output: Path, authority: str | None, roots: Path | None, as_json: bool) -> None:
+    """Attest RUN, of yours and over: a DSSE envelope with an in-toto Statement about it, signed by your key.
+
+    Its subjects are the design, the last checkpoint and the summaries; it says what they came to, and what the second
+    program, which is run first, found. Needs the extra `attest`. Check it with `proctor verify FILE RUN --key KEY`.
+    """
+    import os
+
+    from proctor.evidence.keys import config_dir, load_or_create
+    from proctor.report.output import replaced
+    from proctor.report.text import safe
+    from proctor.runner.attest import Authority
+    from proctor.runner.attest import attest as made_of
+
+    if (authority is None) != (roots is None):
+        raise click.UsageError("--timestamp and --timestamp-root go together")
+    folder = opened(run)
+    key, made = load_or_create(config_dir(os.environ))
+    if made:
+        say("made a signing key for you; it signed no run yet")
+    asked = Authority(authority, roots) if authority is not None and roots is not None else None
+    attestation = made_of(folder, key, asked)
+    beside = output.with_name(output.name + ".tsr")
+    if attestation.stamped is not None:
+        with replaced(beside) as file:
+            file.write(attestation.stamped.answer)
+    with replaced(output) as file:
+        file.write(attestation.envelope)
+    if as_json:
+        stamped = str(beside) if attestation.stamped is not None else None
+        print_json({"path": str(output), "timestamp": stamped, "statement": attestation.said})
+        return
+    click.echo(safe(str(output)))
+    if attestation.stamped is not None:
+        click.echo(safe(str(beside)))

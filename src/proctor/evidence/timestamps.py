@@ -1,0 +1,99 @@
+"""RFC 3161: that bytes existed at a time, by the word of an authority. Asked over HTTP, checked before it is kept."""
+
+from __future__ import annotations
+
+import http.client
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from cryptography import x509
+
+from proctor.core.reasons import Reason
+from proctor.core.refusal import Refusal
+from proctor.evidence.attestation import require_extra
+
+MAX_ANSWER_BYTES = 1_048_576
+DEADLINE_SEC = 30.0
+
+_PACKAGE = "rfc3161-client"
+
+
+@dataclass(frozen=True)
+class Stamped:
+    """An authority's answer (DER) that holds for the data, and its time."""
+
+    time: datetime
+    answer: bytes
+
+
+def roots_of(pem: bytes, path: str) -> list[x509.Certificate]:
+    """The certificates that are trusted.
+
+    Raises:
+        Refusal: `timestamp_failed` where the file holds none.
+    """
+    try:
+        return x509.load_pem_x509_certificates(pem)
+    except ValueError as error:
+        raise _failed("the file of root certificates holds none in PEM", path, str(error)) from error
+
+
+def stamp(data: bytes, url: str, roots: list[x509.Certificate]) -> Stamped:
+    """Ask the authority at `url` about `data`, and check its answer against the roots. Blocks for 30 seconds at most.
+
+    Raises:
+        Refusal: `timestamp_failed`: it does not answer, or not with a timestamp of this data that leads to a root;
+            `extra_missing`.
+    """
+    client = require_extra("rfc3161_client", _PACKAGE)
+    request = client.TimestampRequestBuilder().data(data).hash_algorithm(client.HashAlgorithm.SHA256).build()
+    return checked(_asked(url, request.as_bytes()), data, url, roots, request)
+
+
+def checked(answer: bytes, data: bytes, where: str, roots: list[x509.Certificate], request: Any = None) -> Stamped:
+    """An authority's answer, held against the data, the roots and, where it is there, the request.
+
+    Raises:
+        Refusal: as `stamp`.
+    """
+    client = require_extra("rfc3161_client", _PACKAGE)
+    builder = client.VerifierBuilder() if request is None else client.VerifierBuilder.from_request(request)
+    for root in dict.fromkeys(roots):
+        builder = builder.add_root_certificate(root)
+    try:
+        response = client.decode_timestamp_response(answer)
+        builder.build().verify_message(response, data)
+        time = response.tst_info.gen_time
+    except (ValueError, client.VerificationError) as error:
+        raise _failed("the authority's answer does not hold", where, str(error)) from error
+    return Stamped(time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC), answer)
+
+
+class _Straight(urllib.request.HTTPRedirectHandler):
+    """Nobody is asked but whom the person named."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """None: the redirection is the answer, and fails as one."""
+
+
+def _asked(url: str, request: bytes) -> bytes:
+    try:
+        if urlsplit(url).scheme not in ("http", "https"):
+            raise ValueError("not an http or https address")
+        headers = {"Content-Type": "application/timestamp-query", "Accept": "application/timestamp-reply"}
+        query = urllib.request.Request(url, data=request, headers=headers, method="POST")
+        with urllib.request.build_opener(_Straight).open(query, timeout=DEADLINE_SEC) as reply:
+            answer: bytes = reply.read(MAX_ANSWER_BYTES + 1)
+    except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
+        raise _failed("the authority gave no answer", url, str(error)) from error
+    if len(answer) > MAX_ANSWER_BYTES:
+        raise _failed("the authority's answer is too long", url, f"more than {MAX_ANSWER_BYTES:,} bytes")
+    return answer
+
+
+def _failed(message: str, where: str, observed: str) -> Refusal:
+    return Refusal(Reason.TIMESTAMP_FAILED, message, path=where, observed=observed[:400])

@@ -1,0 +1,324 @@
+"""Attestations: a DSSE envelope around an in-toto Statement about a run; section 13 of the evidence format."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from proctor_verify import notes
+from proctor_verify.errors import Unreadable
+from proctor_verify.folder import Folder
+from proctor_verify.receipts import ANCHORED
+from proctor_verify.report import Status
+from proctor_verify.schema import body_fault, envelope_fault
+from proctor_verify.shapes import (
+    COUNT,
+    FLAG,
+    FROM_ONE,
+    SHA256,
+    TEXT,
+    TIME,
+    Shape,
+    list_of,
+    matches,
+    or_null,
+    record,
+    where,
+)
+from proctor_verify.standalone import (
+    MAX_BYTES,
+    NO_KEY,
+    FileCheck,
+    FileReport,
+    Verdict,
+    cannot_tell,
+    decoded,
+    failed,
+    judge,
+    not_applicable,
+    passed,
+)
+from proctor_verify.strictjson import loads, loads_canonical
+from proctor_verify.verification import verify
+
+START = b"{"
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE = "urn:proctor:run:v1"
+MAX_SIGNATURES = 64
+MAX_LINE = 65_535
+
+NO_RUN = "that the run which it speaks of is as it says: name the run too"
+OWN_WORD = (
+    "what the operator did not record, and since when any of it stood, but for what an anchor or a timestamp shows"
+)
+
+_FINE = frozenset({"pass", "not applicable"})
+_STATUSES = frozenset(status.value for status in Status)
+_ENVELOPE = record(
+    payload=TEXT,
+    payloadType=Shape(PAYLOAD_TYPE, lambda v: v == PAYLOAD_TYPE),
+    signatures=where(
+        list_of(record(keyid=TEXT, sig=TEXT)), f"1 to {MAX_SIGNATURES} of them", lambda v: 1 <= len(v) <= MAX_SIGNATURES
+    ),
+)
+_TOTALS = record(**{"trials": COUNT, "finals": COUNT, "pass": COUNT, "fail": COUNT, "ungraded": COUNT})
+_CHECKS = Shape(
+    "an object of how checks came out",
+    lambda v: type(v) is dict and all(type(each) is str and each in _STATUSES for each in v.values()),
+)
+_PREDICATE = record(
+    format=Shape("1", lambda v: type(v) is int and v == 1),
+    run_id=matches(r"[0-9A-Za-z_-]{1,64}", "an id"),
+    study=TEXT,
+    stage=TEXT,
+    complete=FLAG,
+    totals=_TOTALS,
+    synthetic=list_of(TEXT),
+    checkpoint=record(origin=TEXT, size=FROM_ONE, root=SHA256),
+    verification=record(version=TEXT, checks=_CHECKS),
+    anchored=ANCHORED,
+    timestamp=or_null(record(time=TIME, sha256=SHA256)),
+    vkey=TEXT,
+)
+_SUBJECTS = where(
+    list_of(record(name=TEXT, digest=record(sha256=SHA256))),
+    "each name once",
+    lambda v: len({each["name"] for each in v}) == len(v) > 0,
+)
+_STATEMENT = record(
+    _type=Shape(STATEMENT_TYPE, lambda v: v == STATEMENT_TYPE),
+    subject=_SUBJECTS,
+    predicateType=Shape(PREDICATE_TYPE, lambda v: v == PREDICATE_TYPE),
+    predicate=_PREDICATE,
+)
+
+
+@dataclass(frozen=True)
+class Attestation:
+    """An attestation that could be read, who is trusted, and the run where one was named."""
+
+    signed: bytes
+    signatures: tuple[bytes, ...]
+    subjects: dict[str, str]
+    said: dict[str, Any]
+    key: notes.Key
+    trust: notes.TrustRoot | None
+    run: str | None
+
+
+def read_attestation(data: bytes, trust: notes.TrustRoot | None, run: str | None) -> Attestation:
+    """Take an envelope and its statement apart.
+
+    Raises:
+        Unreadable: it is none.
+    """
+    envelope = loads(data, max_bytes=MAX_BYTES)
+    if not _ENVELOPE.holds(envelope):
+        raise Unreadable(f"the envelope is not {_ENVELOPE.words}")
+    payload = decoded(envelope["payload"])
+    said = loads(payload, max_bytes=MAX_BYTES)
+    if not _STATEMENT.holds(said):
+        raise Unreadable("the statement is not an in-toto Statement about a run, with exactly its fields")
+    return Attestation(
+        b"DSSEv1 %d %b %d %b" % (len(PAYLOAD_TYPE), PAYLOAD_TYPE.encode(), len(payload), payload),
+        tuple(decoded(each["sig"]) for each in envelope["signatures"]),
+        {each["name"]: each["digest"]["sha256"] for each in said["subject"]},
+        said["predicate"],
+        notes.verifier_key(said["predicate"]["vkey"]),
+        trust,
+        run,
+    )
+
+
+def _signed(attestation: Attestation) -> Verdict:
+    who = attestation.key.fingerprint
+    public = Ed25519PublicKey.from_public_bytes(attestation.key.raw)
+    if not any(_holds(public, signature, attestation.signed) for signature in attestation.signatures):
+        return failed("is not signed by the key that it names", "signatures")
+    if attestation.trust is None:
+        return cannot_tell(f"signed by {who}, and nobody said with --key whose it should be")
+    if not attestation.trust.trusts(attestation.key):
+        return failed(f"signed by {who}, which is not the key that --key names", "signatures")
+    return passed(who)
+
+
+def _holds(public: Ed25519PublicKey, signature: bytes, signed: bytes) -> bool:
+    try:
+        public.verify(signature, signed)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _agrees(attestation: Attestation) -> Verdict:
+    said, totals = attestation.said, attestation.said["totals"]
+    head = said["checkpoint"]
+    missing = sorted({"design.json", f"checkpoints/{head['size']:012d}.note"} - attestation.subjects.keys())
+    not_fine = sorted(check for check, status in said["verification"]["checks"].items() if status not in _FINE)
+    if missing:
+        return failed(f"{missing[0]} is no subject", "subject")
+    if head["origin"] != f"proctor/run/{said['run_id']}":
+        return failed(f"the checkpoint is of {head['origin']}", "predicate.checkpoint")
+    if totals["finals"] != totals["pass"] + totals["fail"] + totals["ungraded"] or totals["finals"] > totals["trials"]:
+        return failed("the totals do not add up", "predicate.totals")
+    if said["complete"] != (totals["finals"] == totals["trials"]):
+        return failed("complete is not what the totals say", "predicate.complete")
+    if not_fine or not said["verification"]["checks"]:
+        return failed(f"the run did not hold then: {', '.join(not_fine[:5]) or 'nothing was checked'}", "verification")
+    return passed("as its parts have it")
+
+
+def _subjects(attestation: Attestation) -> Verdict:
+    if attestation.run is None:
+        return not_applicable("no run was named")
+    try:
+        folder = Folder(Path(attestation.run))
+    except Unreadable as error:
+        return cannot_tell(f"the run cannot be read: {error}")
+    try:
+        for name, required in attestation.subjects.items():
+            try:
+                with folder.open(name) as file:
+                    found = hashlib.file_digest(file, "sha256").hexdigest()
+            except Unreadable as error:
+                return failed(str(error), f"subject {name}")
+            if found != required:
+                return failed("has another digest in the run", f"subject {name}")
+        fault = _head_fault(attestation, folder)
+        return passed(f"files: {len(attestation.subjects)}") if fault is None else failed(fault, "predicate.checkpoint")
+    except OSError as error:
+        return cannot_tell(f"the run cannot be read: {error.strerror}")
+    finally:
+        folder.close()
+
+
+def _head_fault(attestation: Attestation, folder: Folder) -> str | None:
+    """What is wrong with the checkpoint as it is told; its file is a subject, whose digest is right by now."""
+    said = attestation.said["checkpoint"]
+    name = f"checkpoints/{said['size']:012d}.note"
+    if name not in attestation.subjects:
+        return None
+    head = notes.checkpoint(notes.parse(folder.read(name, notes.MAX_NOTE_BYTES)).text)
+    told = (said["size"], said["root"])
+    return None if (head.size, head.root.hex()) == told else "is not what the checkpoint's file says"
+
+
+def _run(attestation: Attestation) -> Verdict:
+    if attestation.run is None:
+        return not_applicable("no run was named")
+    said = attestation.said
+    report = verify(attestation.run, said["vkey"])
+    if report.unreadable is not None:
+        return cannot_tell(f"the run cannot be read: {report.unreadable}")
+    if report.exit_status != 0:
+        return failed(f"the run does not hold: {', '.join(report.failed()) or 'something cannot be told'}", "RUN")
+    size = said["checkpoint"]["size"]
+    if (report.run_id, report.entries) != (said["run_id"], size):
+        return failed(
+            f"is run {report.run_id} with {report.entries:,} entries, not {said['run_id']} with {size:,}", "RUN"
+        )
+    if list(report.synthetic) != said["synthetic"]:
+        return failed(f"its made-up models are {', '.join(report.synthetic) or 'none'}", "predicate.synthetic")
+    first, last = _ends(attestation.run)
+    told = [said[name] for name in ("study", "stage", "complete", "totals")]
+    if [first["study"], first["stage"], last["complete"], last["totals"]] != told:
+        return failed("the run's first and last entries say otherwise", "predicate")
+    return passed(f"holds, {size:,} entries")
+
+
+def _ends(run: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The bodies of a journal's first and last entry, of a run that holds."""
+    folder = Folder(Path(run))
+    try:
+        with folder.open("journal.jsonl") as journal:
+            first = journal.read(MAX_LINE + 1).partition(b"\n")[0]
+            journal.seek(max(0, journal.seek(0, 2) - MAX_LINE - 2))
+            last = journal.read(MAX_LINE + 2).rstrip(b"\n").rpartition(b"\n")[2]
+    except OSError as error:
+        raise Unreadable(f"the journal cannot be read: {error.strerror}") from error
+    finally:
+        folder.close()
+    return _body(first, "run.admitted"), _body(last, "run.ended")
+
+
+def _body(line: bytes, kind: str) -> dict[str, Any]:
+    entry = loads_canonical(line)
+    fault = envelope_fault(entry) or (None if entry["kind"] == kind else "is of another kind")
+    fault = fault or body_fault(kind, entry["body"])
+    if fault is not None:
+        raise Unreadable(fault)
+    body: dict[str, Any] = entry["body"]
+    return body
+
+
+ATTESTATION_CHECKS: tuple[FileCheck[Attestation], ...] = (
+    FileCheck(
+        "attestation.form",
+        "the file is a DSSE envelope around an in-toto Statement about a run, with exactly the fields of both",
+    ),
+    FileCheck(
+        "attestation.signed", "a signature is that of the key in `vkey`, which is the one given with `--key`", _signed
+    ),
+    FileCheck(
+        "attestation.agrees",
+        "design and checkpoint are subjects, totals add up, `complete` follows from them, and every check held",
+        _agrees,
+    ),
+    FileCheck(
+        "attestation.subjects",
+        "with the run: each subject is a file of it with that digest, and the checkpoint is as told",
+        _subjects,
+    ),
+    FileCheck(
+        "attestation.run",
+        "with the run: it holds by that key, is of that id and size, and its first and last entries say the same",
+        _run,
+    ),
+)
+
+
+def verify_attestation(
+    data: bytes,
+    trust: notes.TrustRoot | None,
+    run: str | None = None,
+    *,
+    checks: Sequence[FileCheck[Attestation]] = ATTESTATION_CHECKS,
+) -> FileReport:
+    """Check an envelope's bytes, and the run that it speaks of where that is named."""
+    attestation, fault = None, ""
+    try:
+        attestation = read_attestation(data, trust, run)
+    except Unreadable as error:
+        fault = str(error)
+    results = judge(checks, attestation, fault)
+    lenient = "attestation.signed" if trust is None else None
+    caveats = (*(() if trust is not None else (NO_KEY,)), *(() if run is not None else (NO_RUN,)), OWN_WORD)
+    if attestation is None:
+        return FileReport("attestation of a run", results, caveats=caveats, lenient=lenient)
+    said, totals = attestation.said, attestation.said["totals"]
+    grades = (
+        f"{totals['pass']:,} pass, {totals['fail']:,} fail, {totals['ungraded']:,} ungraded of {totals['trials']:,}"
+    )
+    stamped = said["timestamp"]
+    made_up = {"SYNTHETIC": f"{', '.join(said['synthetic'])}: made up by rules, no model was called"}
+    return FileReport(
+        "attestation of a run",
+        results,
+        facts={
+            **(made_up if said["synthetic"] else {}),
+            "run": f"{said['run_id']}, {said['study']}/{said['stage']}, {said['checkpoint']['size']:,} entries",
+            "grades": grades + ("" if said["complete"] else " (not complete)"),
+            "signed by": f"{attestation.key.name}, {attestation.key.fingerprint}",
+            "timestamp": "none" if stamped is None else f"{stamped['time']}, by its own word (the .tsr file shows it)",
+        },
+        shown=(f"the operator says that run {said['run_id']} came to {grades}, and was verified",),
+        caveats=caveats,
+        lenient=lenient,
+    )

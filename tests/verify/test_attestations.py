@@ -1,0 +1,125 @@
+"""Attestations: each fault is found by its own check and no other; the published envelope; whatever is hostile."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from attestation_plants import FAULTS, STRANGER, Fault, remember, seal, statement
+from hypothesis import given
+from hypothesis import strategies as st
+from money_stories import money_story
+from primitives import Signer, canonical
+from stories import full_story
+
+from proctor_verify import notes
+from proctor_verify.attestations import ATTESTATION_CHECKS, verify_attestation
+from proctor_verify.cli import main
+from proctor_verify.report import Status
+from proctor_verify.standalone import FileReport, render_text
+
+CASES = Path(__file__).resolve().parents[3] / "shared/cases/json/dsse"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = full_story().write(tmp_path_factory.mktemp("attested") / "run")
+    remember(folder)
+    return folder
+
+
+def checked(data: bytes, run: Path | None, key: str | None = Signer().vkey, without: str | None = None) -> FileReport:
+    trust = notes.trust_root(key) if key is not None else None
+    kept = [check for check in ATTESTATION_CHECKS if check.id != without]
+    return verify_attestation(data, trust, None if run is None else str(run), checks=kept)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[fault.id for fault in FAULTS])
+def test_one_fault_one_finding(fault: Fault, run: Path, tmp_path: Path) -> None:
+    data, held = fault.make(run), None
+    if fault.run:
+        held = shutil.copytree(run, tmp_path / "run")
+        fault.spoil_run(held)
+    report = checked(data, held)
+    assert report.failed() == [fault.check]
+    assert report.exit_status == 1
+    found = next(result for result in report.results if result.check == fault.check)
+    assert found.findings[0].path and found.findings[0].seen
+    assert checked(data, held, without=fault.check).failed() == []
+
+
+def test_every_check_has_a_fault_of_its_own() -> None:
+    assert {fault.check for fault in FAULTS} == {check.id for check in ATTESTATION_CHECKS}
+
+
+@pytest.mark.parametrize("key", [Signer().vkey, Signer().fingerprint])
+def test_what_is_true_holds(run: Path, key: str) -> None:
+    data = canonical(seal(canonical(statement(run)), Signer()))
+    alone, held = checked(data, None, key), checked(data, run, key)
+    assert alone.exit_status == held.exit_status == 0
+    assert {result.status for result in held.results} == {Status.PASS}
+    assert [result.check for result in alone.results if result.status is Status.NOT_APPLICABLE] == [
+        "attestation.subjects",
+        "attestation.run",
+    ]
+    pretty = json.dumps(json.loads(data), indent=2).encode()
+    assert checked(pretty, run, key).exit_status == 0, "an envelope need not be canonical"
+
+
+def test_further_signatures_do_no_harm(run: Path) -> None:
+    payload = canonical(statement(run))
+    envelope = seal(payload, Signer())
+    envelope["signatures"] = [*seal(payload, STRANGER)["signatures"], *envelope["signatures"]]
+    assert checked(canonical(envelope), run).exit_status == 0
+
+
+def test_whose_key_it_is_cannot_be_told_without_one(run: Path) -> None:
+    data = canonical(seal(canonical(statement(run)), Signer()))
+    report = checked(data, run, None)
+    assert report.exit_status == 0 and any("who signed" in caveat for caveat in report.caveats)
+    assert checked(data, run, STRANGER.fingerprint).failed() == ["attestation.signed"]
+
+
+def test_a_made_up_model_is_said(tmp_path: Path) -> None:
+    story = money_story()
+    story.design["models"][0] |= {"provider": "practice", "api": "practice", "base_url": None, "synthetic": True}
+    run = story.write(tmp_path / "run")
+    said = statement(run)
+    name = story.design["models"][0]["name"]
+    said["predicate"]["synthetic"] = [name]
+    report = checked(canonical(seal(canonical(said), Signer())), None)
+    assert f"SYNTHETIC      {name}" in render_text(report)
+
+
+def test_a_run_that_cannot_be_read(run: Path, tmp_path: Path) -> None:
+    data = canonical(seal(canonical(statement(run)), Signer()))
+    for held in (tmp_path / "nothing", tmp_path):
+        report = checked(data, held)
+        assert report.exit_status == 1 and "attestation.run" not in report.failed()
+
+
+def test_on_the_command_line(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "x.dsse.json"
+    file.write_bytes(canonical(seal(canonical(statement(run)), Signer())))
+    assert main([str(file), str(run), "--key", Signer().vkey]) == 0
+    assert "holds, " in capsys.readouterr().out
+    with pytest.raises(SystemExit) as ended:
+        main([str(run), str(run)])
+    assert ended.value.code == 2
+
+
+@pytest.mark.skipif(not CASES.is_dir(), reason="the shared cases are not here")
+def test_an_envelope_of_another_kind_is_told_to_be_none() -> None:
+    bundle = json.loads((CASES / "a.dsse.staging-rekor-v2.txt.sigstore.json").read_bytes())
+    envelope = bundle["dsseEnvelope"]
+    assert base64.b64decode(envelope["payload"])
+    for data in (json.dumps(bundle).encode(), json.dumps(envelope).encode()):
+        assert checked(data, None).failed() == ["attestation.form"]
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_finding(tail: bytes) -> None:
+    assert checked(b"{" + tail, None).failed() == ["attestation.form"]
