@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from textwrap import wrap
 from typing import Any
 
 SHOWN_FINDINGS = 5
 SHOWN_CHARS = 240
+_WIDTH = 100
+# What checks are about, in the order of a report: each by its id, or by how that starts.
+_GROUPS = (
+    ("journal", ("journal.", "run.")),
+    ("checkpoints, and who signed them", ("checkpoints.", "key.", "since.")),
+    ("anchors", ("anchors.",)),
+    ("admission and design", ("manifests.", "design.", "synthetic.", "blocks.", "trials.")),
+    ("attempts", ("attempts.", "agents.", "worlds.", "flight.")),
+    ("exchanges and money", ("exchanges.", "costs.", "budget.", "ceiling.")),
+    ("grades and totals", ("grades.", "answers.", "rows.", "finals.", "totals.", "status.")),
+    ("files", ("packs.", "blobs.", "files.", "withheld.", "summary.")),
+)
 
 
 class Status(Enum):
@@ -44,9 +57,9 @@ class Result:
 class Report:
     """A whole verification.
 
-    `unreadable` says why nothing could be checked, else it is None. `caveats` are what this evidence cannot prove
-    even where everything holds. `strict` is whether a trust root was given. `synthetic` are the models that are made
-    up: nothing that the run says of them is a result.
+    `unreadable` says why nothing could be checked, else it is None. `shown` is what follows where everything holds,
+    `caveats` are what this evidence cannot prove even then. `strict` is whether a trust root was given. `synthetic`
+    are the models that are made up: nothing that the run says of them is a result.
     """
 
     results: tuple[Result, ...]
@@ -56,6 +69,7 @@ class Report:
     run_id: str | None = None
     entries: int = 0
     synthetic: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
 
     @property
     def exit_status(self) -> int:
@@ -93,6 +107,7 @@ class Report:
             "entries": self.entries,
             "exit_status": self.exit_status,
             "run_id": self.run_id,
+            "shown": list(self.shown) if self.exit_status == 0 else [],
             "synthetic": list(self.synthetic),
             "unreadable": self.unreadable,
         }
@@ -114,22 +129,57 @@ def render_json(report: Report) -> str:
 
 
 def render_text(report: Report) -> str:
-    """One line a check, findings below their check, the summary last."""
+    """By what checks are about, one line each with its findings below; what is shown, what is not, the summary last."""
     if report.unreadable is not None:
         return f"could not read: {report.unreadable}"
     lines: list[str] = []
     if report.synthetic:
         lines += [f"SYNTHETIC: {', '.join(map(plain, report.synthetic))}: made up by rules, no model was called", ""]
-    for result in report.results:
-        lines.append(f"{_mark(result.status):<14} {result.check:<22} {result.seen}".rstrip())
-        lines.extend(f"{'':<15}{finding.path}: {finding.seen}" for finding in result.findings)
-        more = result.count - len(result.findings)
-        if more > 0:
-            lines.append(f"{'':<15}and {more:,} more")
-    lines.append("")
-    lines.extend(f"not proven: {caveat}" for caveat in report.caveats)
-    lines.append(_summary(report))
-    return "\n".join(lines)
+    room = max((len(result.check) for result in report.results), default=0)
+    for group, results in _grouped(report.results):
+        lines.append(group)
+        for result in results:
+            lines += _result_lines(result, room)
+        lines.append("")
+    if report.exit_status == 0:
+        lines += _listed("what this evidence shows", report.shown)
+    lines += _listed("what it cannot show", report.caveats)
+    return "\n".join([*lines, *_summary(report)])
+
+
+def _grouped(results: Sequence[Result]) -> Iterator[tuple[str, list[Result]]]:
+    groups: dict[str, list[Result]] = {title: [] for title, _ in _GROUPS}
+    for result in results:
+        title = next((title for title, starts in _GROUPS if result.check.startswith(starts)), "other")
+        groups.setdefault(title, []).append(result)
+    return ((title, found) for title, found in groups.items() if found)
+
+
+def _result_lines(result: Result, room: int) -> Iterator[str]:
+    start = f"  {_mark(result.status):<14} {result.check:<{room}} "
+    yield from _wrapped(start, result.seen, " " * len(start))
+    for finding in result.findings:
+        yield from _wrapped(" " * 17, f"{finding.path}: {finding.seen}", " " * 19)
+    if result.count > len(result.findings) > 0:
+        yield f"{'':<17}and {result.count - len(result.findings):,} more"
+
+
+def _listed(title: str, sentences: Sequence[str]) -> list[str]:
+    lines = [line for sentence in sentences for line in _wrapped("  - ", sentence, "    ")]
+    return [title, *lines, ""] if lines else []
+
+
+def _wrapped(start: str, text: str, below: str) -> list[str]:
+    """Text in lines of a readable width; a line may end at white space alone."""
+    lines = wrap(
+        text,
+        _WIDTH,
+        initial_indent=start,
+        subsequent_indent=below,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return lines or [start.rstrip()]
 
 
 def render_checks(checks: Sequence[tuple[str, str]]) -> str:
@@ -143,11 +193,10 @@ def _mark(status: Status) -> str:
     return word.upper() if status is Status.FAIL else word
 
 
-def _summary(report: Report) -> str:
+def _summary(report: Report) -> list[str]:
     count = {status: sum(result.status is status for result in report.results) for status in Status}
-    parts = [f"{count[status]} {status.value}" for status in Status if count[status]]
+    lines = _wrapped("", f"does not hold: {', '.join(report.failed())}", "  ") if report.failed() else []
     word = "VERIFIED" if report.exit_status == 0 else "NOT VERIFIED"
-    failed = report.failed()
-    why = f" ({', '.join(failed)})" if failed else ""
     word += ", SYNTHETIC" if report.synthetic else ""
-    return f"{word}: run {plain(report.run_id or 'unknown')}, {report.entries:,} entries; {', '.join(parts)}{why}"
+    counts = ", ".join(f"{count[status]} {status.value}" for status in Status if count[status])
+    return [*lines, f"{word}: run {plain(report.run_id or 'unknown')}, {report.entries:,} entries; {counts}"]

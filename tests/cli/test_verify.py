@@ -53,7 +53,7 @@ def test_a_folder_named_like_an_option(proctor, run: Path, monkeypatch: pytest.M
     run.rename(run.with_name("--json"))
     monkeypatch.chdir(run.parent)
     said = proctor("verify", "--", "--json")
-    assert said.status == 0 and said.out.startswith("pass ")
+    assert said.status == 0 and "  pass " in said.out
 
 
 def test_a_design_alone(proctor, run: Path) -> None:

@@ -31,8 +31,11 @@ def test_a_sound_run(sound: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(sound), "--key", Signer().vkey]) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[-1].startswith("VERIFIED: run ") and "fail" not in out[-1]
-    assert sum(line.startswith(("pass ", "not applicable ")) for line in out) == len(CHECKS)
-    assert any(line.startswith("not proven: when") for line in out)
+    assert sum(line.startswith(("  pass ", "  not applicable ")) for line in out) == len(CHECKS)
+    shows, cannot = out.index("what this evidence shows"), out.index("what it cannot show")
+    assert any(line.startswith("  - signed: all ") for line in out[shows:cannot])
+    assert any(line.startswith("  - when: no anchor shows") for line in out[cannot:])
+    assert max(map(len, out)) <= 100
 
 
 def test_results_of_models_that_are_made_up_say_so_first_and_last(
@@ -49,7 +52,8 @@ def test_results_of_models_that_are_made_up_say_so_first_and_last(
 def test_without_a_key_it_says_what_it_cannot_tell(sound: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(sound)]) == 0
     out = capsys.readouterr().out
-    assert "cannot tell who signed" in out and "not proven: who signed" in out
+    assert "cannot tell who signed" in out and "  - who signed: any key could have" in out
+    assert "  - signed: " not in out
 
 
 def test_a_key_in_a_file(sound: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,8 +65,9 @@ def test_a_key_in_a_file(sound: Path, tmp_path: Path, capsys: pytest.CaptureFixt
 def test_what_fails_is_named_last(sound: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(sound), "--key", Signer(5).fingerprint]) == 1
     out = capsys.readouterr().out.splitlines()
-    assert out[-1].startswith("NOT VERIFIED") and "(key.trust)" in out[-1]
-    failing = [line for line in out if line.startswith("FAIL")]
+    assert out[-1].startswith("NOT VERIFIED") and out[-2] == "does not hold: key.trust"
+    assert "what this evidence shows" not in out
+    failing = [line for line in out if line.startswith("  FAIL")]
     assert len(failing) == 1 and "key.trust" in failing[0]
 
 
@@ -85,6 +90,7 @@ def test_json_is_sorted_and_the_same_for_a_run_that_was_moved(
     first, second = here[: len(here) // 2], here[len(here) // 2 :]
     assert first == second
     report = json.loads(first)
+    assert report["shown"] == [] and report["caveats"]
     assert json.dumps(report, sort_keys=True, indent=2) == first.rstrip("\n")
     unlisted = next(check for check in report["checks"] if check["check"] == "files.unlisted")
     assert [finding["path"] for finding in unlisted["findings"]] == ["stray-a", "stray-b", "stray-c"]

@@ -1,0 +1,154 @@
+"""What evidence shows where all of it holds, and what no evidence of this form can show: in words, for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from proctor_verify import notes
+from proctor_verify.anchors import Receipt
+from proctor_verify.elsewhere import Head, Place
+from proctor_verify.errors import Unreadable
+from proctor_verify.prices import usd
+from proctor_verify.report import Result, Status, plain
+from proctor_verify.run import Run
+
+NO_KEY = "who signed: any key could have; give the operator's with --key"
+_ANEW = "that its operator made it anew since, or left a run out, could not be known here"
+NO_ANCHOR = f"when: no anchor shows that this journal stood at an earlier time; {_ANEW}"
+LEFT_OUT = "what was left out: other runs of this study, of which nobody was shown anything"
+OF_PROVIDERS = "the provider's word: which model answered, and which tokens it counted, are as it said"
+OF_MODELS = "what a model knows already: that it had not seen the tasks before"
+OF_TASKS = "what the tasks measure: grades follow from their tests, whatever these are worth"
+
+
+def shown(run: Run, results: Sequence[Result]) -> tuple[str, ...]:
+    """What follows from the checks that pass, one sentence each."""
+    seen = {result.check: result.seen for result in results}
+    passed = {result.check for result in results if result.status is Status.PASS}
+    hold = passed | {result.check for result in results if result.status is Status.NOT_APPLICABLE}
+    claims = ((needs.split(), said) for needs, said in _claims(run, seen))
+    return tuple(plain(said) for needs, said in claims if needs[0] in passed and hold.issuperset(needs))
+
+
+def caveats(run: Run, *, strict: bool) -> tuple[str, ...]:
+    """What cannot be shown, even where everything holds. `strict` is whether somebody said whom to trust."""
+    return tuple(map(plain, _caveats(run, strict)))
+
+
+def _claims(run: Run, seen: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The checks that a sentence rests on, the one that has to pass first, and the sentence."""
+    entries = f"all {run.size:,} entries"
+    yield (
+        "key.trust key.same checkpoints.signature checkpoints.head checkpoints.last journal.lines journal.chain",
+        f"signed: {entries} stand as they were signed by the key that you trust, {_signer(run)}",
+    )
+    for place in run.elsewhere.places:
+        if head := _latest(run, place):
+            yield (
+                "anchors.remote checkpoints.head",
+                f"anchored: nothing in the first {head.size:,} entries was changed since their checkpoint was put at "
+                f"{_short(place.where)}{_when(run, place, head)}",
+            )
+    since = run.elsewhere.since
+    if since is not None:
+        yield (
+            "since.extends",
+            f"extended: nothing in the first {since.size:,} entries was changed since you kept their checkpoint; "
+            f"{run.size - since.size:,} are new",
+        )
+    yield "key.witnessed", f"witnessed: {seen.get('key.witnessed')}"
+    yield (
+        "attempts.admitted exchanges.admitted attempts.joined finals.one totals.agree",
+        f"admitted first: nothing was done in an attempt's name before its admission; {run.finals:,} of "
+        f"{_planned(run)} planned trials have a final, one each",
+    )
+    yield "anchors.required", "anchors required: no block was admitted before each of them had taken a checkpoint"
+    if run.design is not None and run.design.parts.budget is not None:
+        ceiling = usd(run.design.parts.budget.ceiling).rstrip("0").rstrip(".")
+        yield (
+            "budget.ceiling costs.recomputed ceiling.disclosed",
+            f"money: never above ${ceiling} at any entry, but for overruns, which are disclosed; each cost follows "
+            "from its usage and the prices of the design",
+        )
+    yield (
+        "grades.recomputed",
+        "grades: each follows from its rewards by the design's rule, and these from its own reward files, as far as "
+        "no test report decides; answers of question rows are not scored again",
+    )
+    but = ", but for what is withheld" if run.withheld.is_copy else ""
+    yield (
+        "files.digests packs.frames blobs.files files.unlisted",
+        f"files: each byte stands as an entry names it{but}, and nothing else stands there",
+    )
+    yield "summary.recomputed", "summaries: they are what the journal adds up to"
+
+
+def _caveats(run: Run, strict: bool) -> Iterator[str]:
+    if not strict:
+        yield NO_KEY
+    yield from _when_at_all(run)
+    models = run.design.parts.models if run.design is not None else {}
+    if any(not model.synthetic for model in models.values()):
+        yield OF_PROVIDERS
+        yield OF_MODELS
+    made_up = [name for name, model in models.items() if model.synthetic]
+    if made_up:
+        yield f"anything of {', '.join(made_up)}: made up by rules, so that nothing said of it is a result"
+    yield OF_TASKS
+
+
+def _when_at_all(run: Run) -> Iterator[str]:
+    latest = [head for place in run.elsewhere.places if (head := _latest(run, place))]
+    if not latest:
+        yield _not_looked(run)
+        return
+    size = max(head.size for head in latest)
+    if size < run.size:
+        yield (
+            f"when, of the last {run.size - size:,} entries: no anchor that was read covers them, so their operator "
+            "could have made them anew"
+        )
+    first = min(head.size for place in run.elsewhere.places for head in place.heads if _stands(run, head))
+    yield (
+        f"what came before: the first checkpoint that was read covers {first:,} entries; until then its operator "
+        "could have begun anew"
+    )
+    yield LEFT_OUT
+
+
+def _not_looked(run: Run) -> str:
+    locations = sorted({receipt.location for receipt in run.receipts.sound})
+    if run.elsewhere.places or not locations:
+        return NO_ANCHOR
+    where = ", ".join(map(_short, locations))
+    return f"when: the run says that its checkpoints stand at {where}, and nobody looked (--anchor); {_ANEW}"
+
+
+def _latest(run: Run, place: Place) -> Head | None:
+    heads = [head for head in place.heads if _stands(run, head)]
+    return max(heads, key=lambda head: head.size) if heads else None
+
+
+def _stands(run: Run, head: Head) -> bool:
+    return head.fault is None and 0 < head.size <= run.size and run.roots[head.size] == head.root
+
+
+def _when(run: Run, place: Place, head: Head) -> str:
+    found: list[Receipt] = [r for r in run.receipts.sound if r.anchor == place.kind and r.of == head.size]
+    return f", on {found[0].ended[:16].replace('T', ' ')} UTC by the run's clock" if found else ""
+
+
+def _planned(run: Run) -> str:
+    return f"{run.design.trials:,}" if run.design is not None else "the"
+
+
+def _signer(run: Run) -> str:
+    try:
+        key = notes.verifier_key(run.first["key"]["vkey"]) if run.first is not None else None
+    except Unreadable:
+        key = None
+    return f"{key.name} {key.fingerprint}" if key is not None else "unknown"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else text[:79] + "…"
