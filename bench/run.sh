@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 sh requirements/venv.sh dev
-export PYTHONPATH=src:tests/verify
+export PYTHONPATH=src:tests:tests/verify
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/proctor
 inspect=$cache/inspect/bin/inspect
 if [ ! -x "$inspect" ]; then

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from journal_parts import KEY
 from proctor.evidence.notes import Checkpoint, parse
+
+SRC = Path(__file__).resolve().parents[2] / "src"
 
 
 @pytest.fixture(autouse=True)
@@ -77,3 +80,26 @@ def test_what_cannot_be_proven(proctor, run: Path, tmp_path: Path) -> None:
     journal.write_bytes(journal.read_bytes().replace(b'"seq":5,', b'"seq":6,'))
     damaged = proctor("prove", run, "alpha/plain")
     assert damaged.status == 3 and "evidence_damaged" in damaged.err
+
+
+def test_what_is_proven_verifies(proctor, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(SRC))
+    for trial in ("alpha/plain", "alpha/skilled", "beta/plain", "beta/skilled"):
+        file = tmp_path / "x.tlog-proof"
+        assert proctor("prove", run, trial, "-o", file).status == 0
+        said = proctor("verify", file, "--key", KEY.fingerprint, "--json").json()
+        assert said["exit_status"] == 0
+        assert said["facts"]["trial"].startswith(trial.replace("/", " · "))
+        file.write_bytes(file.read_bytes().replace(b"\nindex ", b"\nindex 1"))
+        assert proctor("verify", file, "--key", KEY.fingerprint).status == 1
+    for note in notes(run):
+        file = tmp_path / "x.tlog-consistency"
+        assert proctor("prove", run, "--since", note, "-o", file).status == 0
+        assert proctor("verify", file, "--key", KEY.vkey, "--since", note).status == 0
+        assert proctor("verify", file, "--key", "sha256:" + "0" * 64, "--since", note).status == 1
+
+
+def test_a_public_copy_proves_the_same(proctor, run: Path, tmp_path: Path) -> None:
+    assert proctor("export", "public", run, "-o", tmp_path / "copy").status == 0
+    for words in (["alpha/plain"], ["--since", notes(run)[0]]):
+        assert proctor("prove", tmp_path / "copy", *words).out == proctor("prove", run, *words).out

@@ -17,6 +17,7 @@ from proctor.core import strictjson
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence import merkle, notes
+from proctor.evidence.kinds import Kind
 from proctor.evidence.proof_index import TILE, cache_dir
 from proctor.evidence.proofs import TrialReceipt, prove_extends, prove_trial
 from proctor_verify.merkle import consistent, included
@@ -279,3 +280,32 @@ def test_a_journal_that_does_not_extend_what_was_kept(tmp_path: Path) -> None:
 def test_where_indexes_are_kept(tmp_path: Path) -> None:
     assert cache_dir({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "proctor" / "proofs"
     assert cache_dir({"XDG_CACHE_HOME": "relative"}) == cache_dir({}) == Path.home() / ".cache/proctor/proofs"
+
+
+ODD = st.sampled_from([None, True, 7, -1.5, 2**60, "", "x\x1b[2J", "../..", [], [1], {}, {"a": None}])
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_signed_nonsense_is_proven_or_refused(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    made = Written(tmp_path_factory.mktemp("odd") / "run")
+    made.trial(1)
+    entries = [strictjson.loads(line) for line in made.pending]
+    entry = data.draw(st.sampled_from(entries))
+    name = data.draw(st.sampled_from([*entry["body"], *(f"key.{part}" for part in ("vkey", "fingerprint"))]))
+    value = data.draw(ODD)
+    if name.startswith("key."):
+        entries[0]["body"]["key"][name[4:]] = value
+    else:
+        entry["body"][name] = value
+    made.pending.clear()
+    made.chain = type(made.chain)()
+    for each in entries:
+        kind = Kind.by_id(each["kind"])
+        assert kind is not None
+        made.add(kind, each["body"])
+    made.checkpoint()
+    try:
+        assert proven(made, 0).trial == named(0)
+    except Refusal as refusal:
+        assert refusal.reason in (Reason.EVIDENCE_DAMAGED, Reason.TRIAL_UNFINISHED, Reason.JSON_INVALID)
