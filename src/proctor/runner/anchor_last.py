@@ -30,8 +30,8 @@ from proctor.evidence.runfolder import RunFolder
 from proctor.evidence.scan import scan
 from proctor.study.design import read_design
 
-# the end of a run waits for no anchor longer than that
-DEADLINE_SEC = 60.0
+# of one anchor, all tries together, where a person waits for it
+DEADLINE_SEC = 300.0
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ async def push_last(
     places: Sequence[Place],
     *,
     receipted: Iterable[Place],
-    deadline_sec: float = DEADLINE_SEC,
-    patience: Patience | None = None,
+    patience: Patience,
+    deadline_sec: float,
 ) -> list[Last]:
     """Push to all places at once, and keep the receipts of those in `receipted`; whoever calls holds the run's lock.
 
@@ -75,7 +75,7 @@ async def push_last(
         pusher = Pusher(run, anchor, SystemClock(), stand if place in kept else ())
         try:
             async with asyncio.timeout(deadline_sec):
-                taken = await pusher.push(checkpoint, patience or Patience())
+                taken = await pusher.push(checkpoint, patience)
         except AnchorFailed as failed:
             return Last(place, None, False, failed)
         except TimeoutError:
@@ -130,7 +130,8 @@ def anchor_run(run: RunFolder, *, git: str | None = None, drop: Path | None = No
             fingerprint,
             left,
             receipted=[place for place in left if _may_have_receipt(place, own, stand)],
-            deadline_sec=10 * DEADLINE_SEC,
+            patience=Patience(),
+            deadline_sec=DEADLINE_SEC,
         )
         return [*done, *(asyncio.run(pushed))]
     finally:

@@ -35,13 +35,14 @@ _LATER = "`proctor anchor` pushes it later"
 
 @dataclass(frozen=True)
 class Tempo:
-    """How a run keeps its anchors: tries of one push, and, of one that is required, when the next one follows a failed
-    one, and how long it may fail.
+    """How a run keeps its anchors: tries of one push; of one that is required, when the next one follows a failed one,
+    and how long it may fail; how long the end of a run waits for its last checkpoint to be taken.
     """
 
     patience: Patience
     again_sec: float = 30.0
     give_up_sec: float = 600.0
+    last_sec: float = 60.0
 
 
 TEMPO = Tempo(Patience())
@@ -143,7 +144,14 @@ class Anchoring:
         try:
             last = await in_thread(read_checkpoint, self._run, self._journal.run_id, made)
             ends = await push_last(
-                self._admitted, self._run, last, self._fingerprint, self._places, receipted=self._places
+                self._admitted,
+                self._run,
+                last,
+                self._fingerprint,
+                self._places,
+                receipted=self._places,
+                patience=self._tempo.patience,
+                deadline_sec=self._tempo.last_sec,
             )
         except (Refusal, OSError) as fault:
             return [f"the last checkpoint was not pushed to its anchors: {fault}; {_LATER}"]
