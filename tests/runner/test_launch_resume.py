@@ -11,6 +11,7 @@ from fake_worlds import write_study
 from launching import Place, check_run, manifests, refusals_of
 from proctor.core.exits import Exit
 from proctor.core.reasons import Reason
+from proctor_verify import verify
 
 
 @pytest.fixture
@@ -150,3 +151,13 @@ def test_a_complete_run_is_closed(place: Place, study: Path) -> None:
     assert (end.exit, [refusal.reason for refusal in end.refusals]) == (Exit.REFUSED, [Reason.RUN_COMPLETE])
     check_run(run)
     assert [refusals_of(manifest) for manifest in manifests(run)] == [[], ["run_complete"]]
+
+
+def test_a_complete_run_whose_last_checkpoint_was_never_made_is_gone_on_with(place: Place, study: Path) -> None:
+    run = place.folder / "run"
+    assert place.launch(study=study, out=run)[0].exit is Exit.DONE
+    max((run / "checkpoints").glob("*.note")).unlink()
+    assert "checkpoints.last" in verify(run).failed()
+    assert place.resume(run).exit is Exit.DONE
+    check_run(run)
+    assert [refusal.reason for refusal in place.resume(run).refusals] == [Reason.RUN_COMPLETE]

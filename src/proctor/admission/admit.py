@@ -232,7 +232,7 @@ def _look(run: RunFolder, resuming: bool, locked: Refusal | None) -> tuple[Folde
     if not resuming or not facts.admitted or locked is not None:
         return facts, None, None
     try:
-        scan(run)
+        found = scan(run)
         past = RunState.of(read_entries(run.journal_path, validate=False))
         design = read_design(run.design_path)
         if past.admitted is None or past.admitted["design_sha256"] != design.sha256:
@@ -242,7 +242,8 @@ def _look(run: RunFolder, resuming: bool, locked: Refusal | None) -> tuple[Folde
     except Refusal as refusal:
         return FolderFacts(admitted=True, evidence=refusal), None, None
     complete = past.finals == plan(design).planned["trials"]
-    closed = past.ended is not None and bool(past.ended["complete"])
+    # the process may have died between the last entry and the checkpoint over it: that is left to do
+    closed = past.ended is not None and bool(past.ended["complete"]) and found.covered
     charged = Usd(past.charged.total())
     ended = past.ended is not None
     return FolderFacts(admitted=True, complete=complete and closed, charged=charged, ended=ended), design, past

@@ -66,6 +66,11 @@ class Scan:
     anchored: dict[str, dict[str, Any]] = field(default_factory=dict)
     unanchored: list[dict[str, Any]] = field(default_factory=list)
 
+    @property
+    def covered(self) -> bool:
+        """Whether a checkpoint stands that covers the whole journal."""
+        return any(body["size"] == self.chain.size for body in [*self.named.values(), *self.unnamed])
+
     def last_pack(self) -> tuple[int, int]:
         """Number and end of the last pack that an entry names; zeros where there is none."""
         number, end = max(((int(name.split(".")[0]), end) for name, end in self.packs.items()), default=(0, 0))
