@@ -48,7 +48,10 @@ def spent(story: Story, before: Step, model: str | None) -> str:
             for block in blocks.values():
                 block["reserve"] = block["settled"] = 0
         elif step.kind == "attempt.admitted":
-            of_attempt[body["attempt"]] = blocks[body["block"]]
+            if body["block"] in blocks:
+                of_attempt[body["attempt"]] = blocks[body["block"]]
+        elif step.kind.startswith("exchange.") and body["attempt"] not in of_attempt:
+            continue  # of nobody, or of a trial that is not planned
         elif step.kind == "exchange.admitted":
             of_attempt[body["attempt"]]["held"][body["exchange"]] = picodollars(body["held"])
         elif step.kind == "exchange.ended":
@@ -128,8 +131,10 @@ def run_summary(story: Story) -> Body:
     steps = story.entries()
     design = story.design
     trials = {trial_id(*trial): (trial[1], trial[2]) for trial in story.planned()}
-    ends = [step.body for step in steps if step.kind == "attempt.ended"]
+    # an attempt ends once
+    ends = list({s.body["attempt"]: s.body for s in reversed(steps) if s.kind == "attempt.ended"}.values())
     billed = _first_ends([step.body for step in steps if step.kind == "exchange.ended"])
+    billed = [body for body in billed if body["attempt"][:16] in trials]
     begins = [step.body for step in steps if step.kind == "attempt.admitted"]
     ended = [step.body for step in steps if step.kind == "run.ended"][-1]
     groups = []

@@ -80,8 +80,8 @@ class ExchangesEnded(Check):
     def entry(self, entry: Entry) -> None:
         body = entry.body
         attempt = self.run.open.get(body["attempt"])
-        if attempt is None:
-            return  # said by attempts.admitted, attempts.ended
+        if attempt is None or attempt.trial == NO_TRIAL:
+            return  # said by attempts.admitted, attempts.ended, attempts.joined
         if entry.kind == "attempt.ended":
             if attempt.flying:
                 self.fail_at(entry, f"ends {attempt.id}, and {min(attempt.flying)} is in flight")
