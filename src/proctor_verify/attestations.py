@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from proctor_verify import notes
 from proctor_verify.errors import Unreadable
 from proctor_verify.folder import Folder
+from proctor_verify.proves import NO_KEY
 from proctor_verify.receipts import ANCHORED
 from proctor_verify.report import Status
 from proctor_verify.schema import body_fault, envelope_fault
@@ -33,7 +34,6 @@ from proctor_verify.shapes import (
 )
 from proctor_verify.standalone import (
     MAX_BYTES,
-    NO_KEY,
     FileCheck,
     FileReport,
     Verdict,
@@ -139,15 +139,14 @@ def read_attestation(data: bytes, trust: notes.TrustRoot | None, run: str | None
 
 
 def _signed(attestation: Attestation) -> Verdict:
-    who = attestation.key.fingerprint
     public = Ed25519PublicKey.from_public_bytes(attestation.key.raw)
     if not any(_holds(public, signature, attestation.signed) for signature in attestation.signatures):
         return failed("is not signed by the key that it names", "signatures")
     if attestation.trust is None:
-        return cannot_tell(f"signed by {who}, and nobody said with --key whose it should be")
+        return cannot_tell("nobody said with --key whose it should be")
     if not attestation.trust.trusts(attestation.key):
-        return failed(f"signed by {who}, which is not the key that --key names", "signatures")
-    return passed(who)
+        return failed("is signed by another key than --key names", "signatures")
+    return passed("by the key that --key names")
 
 
 def _holds(public: Ed25519PublicKey, signature: bytes, signed: bytes) -> bool:

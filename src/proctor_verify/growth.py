@@ -9,7 +9,8 @@ from proctor_verify import notes
 from proctor_verify.errors import Unreadable
 from proctor_verify.merkle import consistent
 from proctor_verify.proof_lines import Signed, halves, hashes_of, number, signed
-from proctor_verify.standalone import NO_KEY, FileCheck, FileReport, Verdict, cannot_tell, failed, judge, passed
+from proctor_verify.proves import NO_KEY
+from proctor_verify.standalone import FileCheck, FileReport, Verdict, cannot_tell, failed, judge, passed
 
 START = b"old "
 
@@ -54,7 +55,7 @@ def _growth_signed(growth: Growth) -> Verdict:
         return failed("is not signed by the key that --key names", "checkpoint")
     if growth.older is not None and not growth.older.note.signed_by(growth.trust.key):
         return failed("the older checkpoint is not signed by the key that --key names", "--since")
-    return passed(growth.trust.fingerprint)
+    return passed("by the key that --key names")
 
 
 def _growth_consistent(growth: Growth) -> Verdict:

@@ -11,11 +11,11 @@ from proctor_verify import canonical, notes
 from proctor_verify.errors import Unreadable
 from proctor_verify.merkle import included, leaf_hash
 from proctor_verify.proof_lines import Signed, halves, hashes_of, number
+from proctor_verify.proves import NO_KEY
 from proctor_verify.schema import ANCHOR, body_fault, envelope_fault
 from proctor_verify.shapes import FROM_ONE, TEXT, list_of, matches, or_null, record, where
 from proctor_verify.standalone import (
     MAX_BYTES,
-    NO_KEY,
     FileCheck,
     FileReport,
     Verdict,
@@ -82,12 +82,11 @@ def read_receipt(data: bytes, trust: notes.TrustRoot | None) -> Receipt:
 def _receipt_signed(receipt: Receipt) -> Verdict:
     if not receipt.signed.note.signed_by(receipt.key):
         return failed("is not signed by the key that the receipt names", "checkpoint")
-    who = receipt.key.fingerprint
     if receipt.trust is None:
-        return cannot_tell(f"signed by {who}, and nobody said with --key whose it should be")
+        return cannot_tell("nobody said with --key whose it should be")
     if not receipt.trust.trusts(receipt.key):
-        return failed(f"signed by {who}, which is not the key that --key names", "checkpoint")
-    return passed(who)
+        return failed("is signed by another key than --key names", "checkpoint")
+    return passed("by the key that --key names")
 
 
 def _receipt_included(receipt: Receipt) -> Verdict:

@@ -139,11 +139,11 @@ def render_text(report: Report) -> str:
     for group, results in _grouped(report.results):
         lines.append(group)
         for result in results:
-            lines += _result_lines(result, room)
+            lines += result_lines(result, room)
         lines.append("")
     if report.exit_status == 0:
-        lines += _listed("what this evidence shows", report.shown)
-    lines += _listed("what it cannot show", report.caveats)
+        lines += listed("what this evidence shows", report.shown)
+    lines += listed("what it cannot show", report.caveats)
     return "\n".join([*lines, *_summary(report)])
 
 
@@ -155,21 +155,23 @@ def _grouped(results: Sequence[Result]) -> Iterator[tuple[str, list[Result]]]:
     return ((title, found) for title, found in groups.items() if found)
 
 
-def _result_lines(result: Result, room: int) -> Iterator[str]:
+def result_lines(result: Result, room: int) -> Iterator[str]:
+    """A result and its findings, the check's name in `room` columns."""
     start = f"  {_mark(result.status):<14} {result.check:<{room}} "
-    yield from _wrapped(start, result.seen, " " * len(start))
+    yield from wrapped(start, result.seen, " " * len(start))
     for finding in result.findings:
-        yield from _wrapped(" " * 17, f"{finding.path}: {finding.seen}", " " * 19)
+        yield from wrapped(" " * 17, f"{finding.path}: {finding.seen}", " " * 19)
     if result.count > len(result.findings) > 0:
         yield f"{'':<17}and {result.count - len(result.findings):,} more"
 
 
-def _listed(title: str, sentences: Sequence[str]) -> list[str]:
-    lines = [line for sentence in sentences for line in _wrapped("  - ", sentence, "    ")]
+def listed(title: str, sentences: Sequence[str]) -> list[str]:
+    """Sentences below a title, a blank line after them; nothing where there are none."""
+    lines = [line for sentence in sentences for line in wrapped("  - ", sentence, "    ")]
     return [title, *lines, ""] if lines else []
 
 
-def _wrapped(start: str, text: str, below: str) -> list[str]:
+def wrapped(start: str, text: str, below: str) -> list[str]:
     """Text in lines of a readable width; a line may end at white space alone."""
     lines = wrap(
         text,
@@ -195,7 +197,7 @@ def _mark(status: Status) -> str:
 
 def _summary(report: Report) -> list[str]:
     count = {status: sum(result.status is status for result in report.results) for status in Status}
-    lines = _wrapped("", f"does not hold: {', '.join(report.failed())}", "  ") if report.failed() else []
+    lines = wrapped("", f"does not hold: {', '.join(report.failed())}", "  ") if report.failed() else []
     word = "VERIFIED" if report.exit_status == 0 else "NOT VERIFIED"
     word += ", SYNTHETIC" if report.synthetic else ""
     counts = ", ".join(f"{count[status]} {status.value}" for status in Status if count[status])

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from proctor_verify.errors import Unreadable
-from proctor_verify.report import Finding, Result, Status, plain
+from proctor_verify.report import Finding, Result, Status, listed, plain, result_lines, wrapped
 
 MAX_BYTES = 1_048_576
-NO_KEY = "who signed: any key could have; give the operator's with --key"
 T = TypeVar("T")
 
 
@@ -153,17 +152,14 @@ def render_text(report: FileReport) -> str:
     """What the file says, one line a check, findings below their check; what it shows, what it cannot, and the end."""
     if report.unreadable is not None:
         return f"could not read: {report.unreadable}"
-    lines = [f"{name:<14} {plain(text)}".rstrip() for name, text in report.facts.items()]
+    lines = [line for name, text in report.facts.items() for line in wrapped(f"{name:<11}", plain(text), " " * 11)]
     lines += [""] if lines else []
-    for result in report.results:
-        word = result.status.value.upper() if result.status is Status.FAIL else result.status.value
-        lines.append(f"{word:<14} {result.check:<22} {result.seen}".rstrip())
-        lines.extend(f"{'':<15}{finding.path}: {finding.seen}" for finding in result.findings)
+    room = max((len(result.check) for result in report.results), default=0)
+    lines += [line for result in report.results for line in result_lines(result, room)]
     lines.append("")
     if report.exit_status == 0:
-        lines.extend(f"shown: {plain(each)}" for each in report.shown)
-    lines.extend(f"not shown: {plain(each)}" for each in report.caveats)
+        lines += listed("what this file shows", list(map(plain, report.shown)))
+    lines += listed("what it cannot show", list(map(plain, report.caveats)))
+    lines += wrapped("", f"does not hold: {', '.join(report.failed())}", "  ") if report.failed() else []
     word = "VERIFIED" if report.exit_status == 0 else "NOT VERIFIED"
-    why = f" ({', '.join(report.failed())})" if report.failed() else ""
-    lines.append(f"{word}: {report.kind}{why}")
-    return "\n".join(lines)
+    return "\n".join([*lines, f"{word}{', SYNTHETIC' if 'SYNTHETIC' in report.facts else ''}: {report.kind}"])

@@ -91,7 +91,9 @@ def test_a_made_up_model_is_said(tmp_path: Path) -> None:
     name = story.design["models"][0]["name"]
     said["predicate"]["synthetic"] = [name]
     report = checked(canonical(seal(canonical(said), Signer())), None)
-    assert f"SYNTHETIC      {name}" in render_text(report)
+    assert render_text(report).startswith(f"SYNTHETIC  {name}: made up") and "VERIFIED, SYNTHETIC" in render_text(
+        report
+    )
 
 
 def test_a_run_that_cannot_be_read(run: Path, tmp_path: Path) -> None:

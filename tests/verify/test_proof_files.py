@@ -80,7 +80,8 @@ def test_what_it_says_can_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main([str(tmp_path / "x"), "--key", VKEY]) == 0
     said = capsys.readouterr().out
     for words in ("tâche · base · 2", "pass, reward 0.5", "entry 6 of 11", "git at https://example.org/heads.git"):
-        assert words in said
+        assert words in " ".join(said.split())
+    assert max(map(len, said.splitlines())) <= 100
     assert main([str(tmp_path / "x"), "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["kind"] == "receipt of a trial" and record["facts"]["grade"] == "pass, reward 0.5"
