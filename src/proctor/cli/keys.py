@@ -1,15 +1,18 @@
-"""proctor keys: the operator's signing key."""
+"""proctor keys: the operator's signing key, and a checkpoint of somebody's run signed with it."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import click
 
 from proctor.cli.common import json_option, print_json, say
 
 
-@click.command(short_help="Show the key that signs your runs")
+@click.group(invoke_without_command=True, short_help="Show the key that signs your runs")
 @json_option
-def keys(as_json: bool) -> None:
+@click.pass_context
+def keys(ctx: click.Context, as_json: bool) -> None:
     """Show the key that signs your runs' checkpoints, making it on first use.
 
     The private half stays in your configuration folder. Give others the fingerprint or the public key: it is what
@@ -19,14 +22,81 @@ def keys(as_json: bool) -> None:
 
     from proctor.evidence.keys import KEY_FILE, config_dir, load_or_create
 
+    if ctx.invoked_subcommand is not None:
+        return
     folder = config_dir(os.environ)
     key, made = load_or_create(folder)
     path = folder / KEY_FILE
     if made:
-        say("made a signing key for you; keep a copy of its file where nobody else can read it")
+        _say_made()
     if as_json:
         print_json({"fingerprint": key.fingerprint, "vkey": key.vkey, "path": str(path), "made": made})
         return
     click.echo(f"fingerprint  {key.fingerprint}")
     click.echo(f"public key   {key.vkey}")
     click.echo(f"private key  {path}")
+
+
+@keys.command(short_help="Sign a checkpoint of somebody's run, as a witness")
+@click.argument("what", metavar="NOTE_OR_RUN", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="OUT",
+    help="The file of the signed checkpoint. What stands there is replaced.",
+)
+@click.option("--key", type=click.Path(path_type=Path), metavar="FILE", help="The file of another key than your own.")
+@json_option
+def cosign(what: Path, output: Path, key: Path | None, as_json: bool) -> None:
+    """Sign that you saw a checkpoint, and when: one that somebody gave you, or the newest in a run's folder.
+
+    Re-check the run before (`proctor verify RUN --key …`, with --since where you signed one already). OUT is the
+    checkpoint with your signature: give it back, or publish it. Others name it with --anchor, and your public key
+    with --witness.
+    """
+    import os
+    import time
+
+    from proctor.cli.opened import opened
+    from proctor.core.files import read_regular
+    from proctor.evidence import keys as stored
+    from proctor.evidence.cosigning import last_checkpoint
+    from proctor.evidence.notes import MAX_NOTE_BYTES, Checkpoint, parse
+    from proctor.report.output import replaced
+    from proctor.report.text import safe
+
+    if what.is_dir():
+        note, _ = last_checkpoint(opened(what))
+    else:
+        try:
+            found = read_regular(what, MAX_NOTE_BYTES)
+        except OSError as error:
+            raise click.UsageError(f"{what} cannot be read: {error.strerror}") from error
+        if found is None:
+            raise click.UsageError(f"{what} is neither a run folder nor a checkpoint: a small file")
+        note = found
+    if key is not None:
+        mine = stored.load(key)
+    else:
+        mine, made = stored.load_or_create(stored.config_dir(os.environ))
+        if made:
+            _say_made()
+    seconds = int(time.time())
+    signed = mine.cosign(note, seconds, path=str(what))
+    head = Checkpoint.parse(parse(note).text)
+    with replaced(output) as file:
+        file.write(signed)
+    if as_json:
+        print_json(
+            {"entries": head.size, "origin": head.origin, "path": str(output), "time": seconds, "vkey": mine.vkey}
+        )
+        return
+    click.echo(f"signed       {safe(head.origin)}, the first {head.size:,} entries")
+    click.echo(f"by           {mine.vkey}")
+    click.echo(f"written to   {safe(str(output))}")
+
+
+def _say_made() -> None:
+    say("made a signing key for you; keep a copy of its file where nobody else can read it")

@@ -54,6 +54,10 @@ class OperatorKey:
         """A signed note over `text`."""
         return notes.sign(text, self.verifier.name, self.private)
 
+    def cosign(self, note: bytes, seconds: int, *, path: str | None = None) -> bytes:
+        """As `notes.cosign`."""
+        return notes.cosign(note, self.verifier.name, self.private, seconds, path=path)
+
 
 @dataclass(frozen=True)
 class TrustRoot:
@@ -100,6 +104,24 @@ def load_or_create(config_dir: Path) -> tuple[OperatorKey, bool]:
             remedy="Mend the folder, or name another in PROCTOR_CONFIG_DIR.",
         ) from error
     return _parse_private(line, path), False
+
+
+def load(path: Path) -> OperatorKey:
+    """The key in a file of the form of `operator.key`.
+
+    Raises:
+        Refusal: `key_unreadable` where the file is not a key, others may read it, or it cannot be read.
+    """
+    try:
+        return _parse_private(_read_private(path), path)
+    except (OSError, ValueError) as error:
+        words = error.strerror if isinstance(error, OSError) else None
+        raise Refusal(
+            Reason.KEY_UNREADABLE,
+            f"the key cannot be read: {words or error}",
+            path=str(path),
+            remedy="Name the file of a key of yours, as `proctor keys` shows it.",
+        ) from error
 
 
 def parse_trust_root(text_or_path: str) -> TrustRoot:

@@ -21,6 +21,8 @@ from proctor.core.refusal import Refusal
 from proctor.evidence.merkle import HASH_BYTES
 
 ED25519 = b"\x01"
+# C2SP tlog-cosignature, version 1: Ed25519 over a time and a checkpoint
+COSIGNATURE = b"\x04"
 PUBLIC_KEY_BYTES = 32
 MAX_NOTE_BYTES = 262_144
 # The specification wants at least 16: a log's own, and those of its witnesses.
@@ -48,7 +50,11 @@ class VerifierKey:
     @property
     def key_id(self) -> bytes:
         """The 4 bytes by which a signature line refers to the key: a hint, never a proof."""
-        return sha256(self.name.encode() + b"\n" + ED25519 + self.public).digest()[:4]
+        return self.id_of(ED25519)
+
+    def id_of(self, algorithm: bytes) -> bytes:
+        """The same for a signature of another algorithm, which a byte stands for."""
+        return sha256(self.name.encode() + b"\n" + algorithm + self.public).digest()[:4]
 
     @property
     def fingerprint(self) -> str:
@@ -163,6 +169,22 @@ def sign(text: str, name: str, key: Ed25519PrivateKey) -> bytes:
     if len(note) > MAX_NOTE_BYTES:
         raise ValueError(f"a note has at most {MAX_NOTE_BYTES} bytes")
     return note
+
+
+def cosign(note: bytes, name: str, key: Ed25519PrivateKey, seconds: int, *, path: str | None = None) -> bytes:
+    """A checkpoint's note with one line more: that `key` saw it, `seconds` after 1970.
+
+    Raises:
+        Refusal: `evidence_damaged` where that is no note with a checkpoint, or it takes no further signature.
+    """
+    parsed = parse(note, path=path)
+    Checkpoint.parse(parsed.text, path=path)
+    verifier = VerifierKey(name, key.public_key().public_bytes_raw())
+    signature = key.sign(f"cosignature/v1\ntime {seconds}\n{parsed.text}".encode())
+    line = f"— {name} {_b64(verifier.id_of(COSIGNATURE) + seconds.to_bytes(8, 'big') + signature)}\n".encode()
+    if len(parsed.signatures) == MAX_SIGNATURES or len(note) + len(line) > MAX_NOTE_BYTES:
+        _damaged("a note takes no further signature", path, len(parsed.signatures), MAX_SIGNATURES)
+    return note + line
 
 
 def parse(data: bytes, *, path: str | None = None) -> Note:
