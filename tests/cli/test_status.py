@@ -83,9 +83,15 @@ async def test_a_live_run_answers_for_itself(proctor, tmp_path: Path) -> None:
     assert "live       running (process " in said.out and "resume" not in said.out
     assert "1/4 · 1 pass · 0 fail · 0 ungraded" in said.out and "0 superseded · 2 replaced" in said.out
     assert "about 1m15s" in said.out and "in flight  alpha · plain · 1  (verify)" in said.out
-    assert told == {"live": True, "answers": True, "complete": False, "ended": None, "spend": None, **ANSWER} | {
-        "process": told["process"]
-    }
+    assert told == {
+        "live": True,
+        "answers": True,
+        "complete": False,
+        "ended": None,
+        "spend": None,
+        "anchors": [],
+        **ANSWER,
+    } | {"process": told["process"]}
 
 
 async def test_a_live_run_that_does_not_answer_is_not_called_dead(proctor, tmp_path: Path) -> None:

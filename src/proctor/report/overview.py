@@ -11,6 +11,7 @@ from proctor.core.outcomes import GradeState
 from proctor.core.reasons import Reason
 from proctor.evidence.entries import Entry
 from proctor.evidence.kinds import Kind
+from proctor.report.anchored import anchored, anchored_lines
 from proctor.report.claims import claims_lines
 from proctor.report.costs import synthetic_lines
 from proctor.report.reading import Reading, Row
@@ -69,6 +70,7 @@ def overview_record(reading: Reading, openings: Openings) -> dict[str, Any]:
         "spend": None if money is None else money.as_record(),
         "totals": reading.state.totals(len(reading.rows)),
         "journal_entries": reading.state.entries,
+        "anchors": anchored(reading),
         "openings": openings.found,
         "invocations": invocations(reading),
         "trials": [row.as_record() for row in reading.rows],
@@ -84,6 +86,8 @@ def overview_lines(path: Path, reading: Reading, openings: Openings) -> list[str
     lines = list(money.lines()) if money else []
     spent = [line for number, each in enumerate(lines) for line in field("" if number else "spent", each)]
     modelled = money is not None
+    held = anchored_lines(anchored(reading), state.entries)
+    stand = [line for number, each in enumerate(held) for line in field("" if number else "anchored", each)]
     return [
         *synthetic_lines(design),
         *([safe(part)] if (part := selection_text(design)) else []),
@@ -92,6 +96,7 @@ def overview_lines(path: Path, reading: Reading, openings: Openings) -> list[str
         *field("design", f"sha256:{design.sha256}"),
         *field("key", str(fingerprint(reading))),
         *field("journal", count(state.entries, "entry", "entries")),
+        *stand,
         *field("trials", f"{totals['finals']}/{totals['trials']} · {counts}"),
         *spent,
         *(["", *claims] if claims else []),

@@ -8,6 +8,7 @@ from typing import Any
 
 from proctor.core.outcomes import GradeState
 from proctor.core.reasons import Reason
+from proctor.report.anchored import anchored, anchored_lines
 from proctor.report.progress import human
 from proctor.report.reading import Reading
 from proctor.report.spending import Spend, spend_of
@@ -36,6 +37,7 @@ def rest_record(reading: Reading, *, live: bool) -> dict[str, Any]:
         "draining": state.draining,
         "left_sec": None,
         "journal_entries": state.entries,
+        "anchors": anchored(reading),
         "spend": None if money is None else money.as_record(),
         "ended": state.ended,
     }
@@ -44,7 +46,7 @@ def rest_record(reading: Reading, *, live: bool) -> dict[str, Any]:
 def live_record(answer: Mapping[str, Any]) -> dict[str, Any]:
     """What a live run answers, in the form of `rest_record`; `spend` is `Spend.as_record()`, or null."""
     whole = answer["done"] == answer["planned"]
-    return {"answers": True, "complete": whole, "ended": None, "spend": None, **answer}
+    return {"answers": True, "complete": whole, "ended": None, "spend": None, "anchors": [], **answer}
 
 
 def status_lines(run: Path, record: Mapping[str, Any]) -> list[str]:
@@ -63,6 +65,8 @@ def status_lines(run: Path, record: Mapping[str, Any]) -> list[str]:
     for number, each in enumerate(record["in_flight"]):
         phase = "" if each["phase"] is None else f"  ({each['phase']})"
         lines.append(f"{'' if number else 'in flight':10} {safe(str(each['trial']))}{safe(phase)}")
+    for number, line in enumerate(anchored_lines(record["anchors"], record["journal_entries"])):
+        lines.append(f"{'' if number else 'anchored':10} {line}")
     if not record["live"] and not record["complete"]:
         lines.append(f"go on      {safe(command('proctor', 'resume', short_path(run)))}")
     return lines

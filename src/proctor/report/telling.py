@@ -65,6 +65,11 @@ def _of_run(kind: Kind, body: Mapping[str, Any], attempt: str | None) -> str:
             return f"recovered: {aside} set aside, {lost} lost"
         case Kind.CHECKPOINT_MADE:
             return f"checkpoint over {count(body['size'], 'entry', 'entries')}"
+        case Kind.CHECKPOINT_ANCHORED:
+            return f"{count(body['size'], 'entry', 'entries')} anchored at {body['anchor']}"
+        case Kind.ANCHOR_FAILED:
+            tries = count(body["attempts"], "time")
+            return f"anchor {body['anchor']} failed {tries} ({body['reason']}): {body['message']}"
         case Kind.BLOCK_ADMITTED:
             model = f" · {body['model']}" if body["model"] is not None else ""
             return f"block {body['block']} begins: {body['task']}{model} · {body['epoch']}"

@@ -116,11 +116,11 @@ class Anchoring:
         self._notice = notice
         self._tempo = TEMPO
         self._clock = SystemClock()
-        self._last: dict[AnchorKind, Receipt] = {}
+        self._stand: list[Receipt] = []
 
     def as_record(self) -> list[dict[str, Any]]:
-        """What each anchor has of this opening, as `Receipt.as_record`."""
-        return [receipt.as_record() for receipt in self._last.values()]
+        """What each anchor holds, as `receipts.held` has it."""
+        return receipts.held([(place.kind, place.location) for place in self._places], self._stand)
 
     async def beside(self, work: Awaitable[T], stop: Stop) -> T:
         """Push while the work is done; returns its result once it is, and nothing is pushed any more.
@@ -163,6 +163,7 @@ class Anchoring:
 
     async def _push_all(self, stop: Stop) -> None:
         stand = await in_thread(receipts.standing, self._run) if self._places else []
+        self._stand = list(receipts.newest(stand).values())
         async with asyncio.TaskGroup() as group:
             for place in self._places:
                 anchor = make_anchor(place, self._admitted, self._fingerprint, stand)
@@ -208,7 +209,7 @@ class Anchoring:
         except OSError as error:
             raise write_refusal(error, "checkpoints") from error
         await self._journal.append(Kind.CHECKPOINT_ANCHORED, receipt.entry())
-        self._last[receipt.anchor] = receipt
+        self._stand = [each for each in self._stand if each.anchor is not receipt.anchor] + [receipt]
         self.gate.open(receipt.anchor)
 
     async def _failed(self, place: Place, checkpoint: Checkpoint, failed: AnchorFailed, stop: Stop | None) -> None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from proctor.core.canonical import encode
+from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.strictjson import loads_canonical
 from proctor.evidence.anchors.base import Checkpoint, Pushed
@@ -61,10 +62,6 @@ class Receipt:
         """The body of its `checkpoint.anchored`."""
         return {"anchor": self.anchor.value, "path": self.file.path, "sha256": self.file.sha256, "size": self.size}
 
-    def as_record(self) -> dict[str, Any]:
-        """For people's programs: `{anchor, location, size, time}`."""
-        return {"anchor": self.anchor.value, "location": self.location, "size": self.size, "time": self.ended}
-
 
 @dataclass(frozen=True)
 class Stretch:
@@ -107,16 +104,17 @@ def standing(run: RunFolder) -> list[Receipt]:
     """All receipts of a run, by size and then anchor. Each is held against its name and its checkpoint's file.
 
     Raises:
-        Refusal: `evidence_damaged` for one that is none, or not of a checkpoint that stands; OSError where it cannot be
-            read.
+        Refusal: `evidence_damaged` for one that is none, or not of a checkpoint that stands; `evidence_unreadable`.
     """
-    if not run.checkpoints.is_dir():
-        return []
     found = []
-    for path in sorted(run.checkpoints.iterdir()):
-        named = _NAME.fullmatch(path.name)
-        if named is not None:
-            found.append(_read(run, path, int(named[1]), AnchorKind(named[2])))
+    try:
+        for path in sorted(run.checkpoints.iterdir()) if run.checkpoints.is_dir() else ():
+            named = _NAME.fullmatch(path.name)
+            if named is not None:
+                found.append(_read(run, path, int(named[1]), AnchorKind(named[2])))
+    except OSError as error:
+        message = f"the receipts cannot be read: {error.strerror or error}"
+        raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path=run.relative(run.checkpoints)) from error
     return found
 
 
@@ -124,6 +122,22 @@ def of_checkpoint(run: RunFolder, size: int) -> list[Receipt]:
     """The receipts of one checkpoint, by anchor; raises as `standing`."""
     paths = ((kind, path_of(run, kind, size)) for kind in sorted(AnchorKind, key=lambda kind: kind.value))
     return [_read(run, path, size, kind) for kind, path in paths if path.exists()]
+
+
+def held(own: Iterable[tuple[AnchorKind, str]], stand: Iterable[Receipt]) -> list[dict[str, Any]]:
+    """What each place holds, as receipts say: `{anchor, location, size, time}`, the last two null where there is none.
+
+    Args:
+        own: kinds and texts of the design's anchors, which come first.
+        stand: receipts, in the order of `standing`.
+    """
+    last = {(receipt.anchor, receipt.location): receipt for receipt in stand}
+    found = []
+    for place in dict.fromkeys([*own, *last]):
+        receipt = last.get(place)
+        size, time = (None, None) if receipt is None else (receipt.size, receipt.ended)
+        found.append({"anchor": place[0].value, "location": place[1], "size": size, "time": time})
+    return found
 
 
 def newest(receipts: list[Receipt]) -> dict[AnchorKind, Receipt]:
