@@ -54,9 +54,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say(render_design_json(found) if options.json else render_design_text(found))
         return found.exit_status
     if documents.is_file(options.run):
-        if options.anchor or options.witness:
-            parser.error("--anchor and --witness go with a run")
-        told = documents.verify_file(options.run, options.key, since=options.since, run=options.of)
+        told = documents.verify_file(
+            options.run,
+            options.key,
+            since=options.since,
+            run=options.of,
+            anchors=options.anchor,
+            witnesses=options.witness,
+        )
         _say(standalone.render_json(told) if options.json else standalone.render_text(told))
         return told.exit_status
     if options.of is not None:

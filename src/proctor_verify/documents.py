@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 
 from proctor_verify import attestations, growth, notes, receipts
+from proctor_verify.elsewhere import Asked
 from proctor_verify.errors import Unreadable
 from proctor_verify.report import plain
 from proctor_verify.standalone import MAX_BYTES, FileReport
@@ -30,6 +31,8 @@ def verify_file(
     *,
     since: str | PathLike[str] | None = None,
     run: str | None = None,
+    anchors: Sequence[str] = (),
+    witnesses: Sequence[str] = (),
 ) -> FileReport:
     """Check a receipt, a proof or an attestation. What cannot be read is a finding, never an exception.
 
@@ -38,16 +41,22 @@ def verify_file(
         key: whose signature counts, as for a run.
         since: of a proof of consistency, the file of the older checkpoint.
         run: of an attestation, the folder of the run that it speaks of.
+        anchors: of a receipt, where its checkpoint should stand too, as for a run.
+        witnesses: of a receipt, who else should have signed its checkpoint.
     """
     try:
         trust = notes.trust_root(key) if key is not None else None
     except Unreadable as error:
         return FileReport("file", unreadable=f"--key: {error}")
     try:
+        asked = Asked.of(anchors, None, witnesses)
+    except Unreadable as error:
+        return FileReport("file", unreadable=plain(error))
+    try:
         data = read_file(path)
     except Unreadable as error:
         return FileReport("file", unreadable=f"{plain(path)}: {error}")
-    verify = _verifier(data, trust, since, run)
+    verify = _verifier(data, trust, since, run, asked)
     if verify is None:
         return FileReport(
             "file", unreadable=f"{plain(path)}: is no run folder, and begins as no file that is known here"
@@ -59,15 +68,21 @@ def verify_file(
 
 
 def _verifier(
-    data: bytes, trust: notes.TrustRoot | None, since: str | PathLike[str] | None, run: str | None
+    data: bytes, trust: notes.TrustRoot | None, since: str | PathLike[str] | None, run: str | None, asked: Asked
 ) -> Callable[[], FileReport] | None:
     if data.startswith(receipts.START):
-        return lambda: receipts.verify_receipt(data, trust)
+        return lambda: receipts.verify_receipt(data, trust, asked)
+    if asked:
+        return None if not data.startswith((growth.START, attestations.START)) else _only_receipts
     if data.startswith(growth.START):
         return lambda: growth.verify_growth(data, _older(since), trust)
     if data.startswith(attestations.START):
         return lambda: attestations.verify_attestation(data, trust, run)
     return None
+
+
+def _only_receipts() -> FileReport:
+    raise Unreadable("--anchor and --witness go with a run or a receipt")
 
 
 def _older(since: str | PathLike[str] | None) -> bytes | None:

@@ -129,7 +129,11 @@ class Elsewhere:
 
 def look_elsewhere(asked: Asked, folder: Folder) -> Elsewhere:
     """Read every place; of a run whose name is not known, nothing can be found there."""
-    run = RunName.read(folder) if asked else None
+    return look_for(asked, RunName.read(folder) if asked else None)
+
+
+def look_for(asked: Asked, run: RunName | None) -> Elsewhere:
+    """Read every place for the checkpoints of a run."""
     if run is None:
         unknown = "it is not known which run this is"
         return Elsewhere(asked, tuple(Place(where, "note", doubt=unknown) for where in asked.anchors))

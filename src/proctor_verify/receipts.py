@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from proctor_verify import canonical, notes
+from proctor_verify.elsewhere import Asked, RunName, look_for
 from proctor_verify.errors import Unreadable
 from proctor_verify.merkle import included, leaf_hash
 from proctor_verify.proof_lines import Signed, halves, hashes_of, number
@@ -23,11 +24,14 @@ from proctor_verify.standalone import (
     decoded,
     failed,
     judge,
+    not_applicable,
     passed,
 )
 from proctor_verify.strictjson import loads_canonical
 
 START = b"c2sp.org/tlog-proof@"
+
+NOTHING = Asked()
 
 _FIRST_LINE = "c2sp.org/tlog-proof@v1"
 _TRIAL = record(task=TEXT, model=or_null(TEXT), arm=TEXT, epoch=FROM_ONE)
@@ -58,9 +62,10 @@ class Receipt:
     anchored: list[dict[str, Any]]
     key: notes.Key
     trust: notes.TrustRoot | None
+    asked: Asked = NOTHING
 
 
-def read_receipt(data: bytes, trust: notes.TrustRoot | None) -> Receipt:
+def read_receipt(data: bytes, trust: notes.TrustRoot | None, asked: Asked = NOTHING) -> Receipt:
     """Take a receipt apart.
 
     Raises:
@@ -76,7 +81,7 @@ def read_receipt(data: bytes, trust: notes.TrustRoot | None) -> Receipt:
     if not _EXTRA.holds(extra):
         raise Unreadable(f"extra is not {_EXTRA.words}")
     key = notes.verifier_key(extra["vkey"])
-    return Receipt(index, hashes, signed, extra["line"], extra["trial"], extra["anchored"], key, trust)
+    return Receipt(index, hashes, signed, extra["line"], extra["trial"], extra["anchored"], key, trust, asked)
 
 
 def _receipt_signed(receipt: Receipt) -> Verdict:
@@ -113,6 +118,37 @@ def _receipt_record(receipt: Receipt) -> Verdict:
     return passed(f"trial.final of trial {entry['body']['trial']}") if fault is None else failed(fault, "extra.line")
 
 
+def _receipt_anchored(receipt: Receipt) -> Verdict:
+    if not receipt.asked.anchors:
+        return not_applicable("no place was named with --anchor")
+    head = receipt.signed.head
+    run = RunName(head.origin.removeprefix("proctor/run/"), receipt.key)
+    found = look_for(Asked(receipt.asked.anchors), run)
+    for place in found.places:
+        for other in place.heads:
+            at = f"{place.where}:{other.name}" if other.name else place.where
+            if other.fault is not None:
+                return failed(other.fault, at)
+            if other.size == head.size and other.root != head.root:
+                return failed("has another root at the receipt's size", at)
+        if place.doubt is not None:
+            return cannot_tell(f"{place.where}: {place.doubt}")
+        if not place.heads:
+            return failed("no checkpoint of this run stands there", place.where)
+        if all(other.size != head.size for other in place.heads):
+            return cannot_tell(f"{place.where} has checkpoints of this run, and none of {head.size:,} entries")
+    return passed(f"stands at {', '.join(place.where for place in found.places)}")
+
+
+def _receipt_witnessed(receipt: Receipt) -> Verdict:
+    if not receipt.asked.witnesses:
+        return not_applicable("no key was named with --witness")
+    for witness in receipt.asked.witnesses:
+        if witness.signed(receipt.signed.note) is None:
+            return failed(f"is not signed by {witness.key.name}, {witness.key.fingerprint}", "checkpoint")
+    return passed(f"signed by {', '.join(witness.key.name for witness in receipt.asked.witnesses)}")
+
+
 def trial_id(trial: dict[str, Any]) -> str:
     """The id that a task, model, arm and epoch come to."""
     parts = [trial["task"], trial["model"], trial["arm"], trial["epoch"]]
@@ -137,16 +173,26 @@ RECEIPT_CHECKS: tuple[FileCheck[Receipt], ...] = (
         "the line is an entry of kind `trial.final` and its shape; its `seq` is `index`, its trial id that of `trial`",
         _receipt_record,
     ),
+    FileCheck(
+        "receipt.anchored",
+        "at each place given with `--anchor` stand signed checkpoints of the run, that of the receipt among them",
+        _receipt_anchored,
+    ),
+    FileCheck("receipt.witnessed", "each key given with `--witness` signed the checkpoint", _receipt_witnessed),
 )
 
 
 def verify_receipt(
-    data: bytes, trust: notes.TrustRoot | None, *, checks: Sequence[FileCheck[Receipt]] = RECEIPT_CHECKS
+    data: bytes,
+    trust: notes.TrustRoot | None,
+    asked: Asked = NOTHING,
+    *,
+    checks: Sequence[FileCheck[Receipt]] = RECEIPT_CHECKS,
 ) -> FileReport:
-    """Check a receipt's bytes."""
+    """Check a receipt's bytes; with anchors and witnesses that are asked for, its checkpoint against these too."""
     receipt, fault = None, ""
     try:
-        receipt = read_receipt(data, trust)
+        receipt = read_receipt(data, trust, asked)
     except Unreadable as error:
         fault = str(error)
     results = judge(checks, receipt, fault)
@@ -171,7 +217,7 @@ def verify_receipt(
         ),
         caveats=(
             *caveats,
-            OWN_WORD if receipt.anchored else NO_ANCHOR,
+            *(() if asked.anchors else (OWN_WORD if receipt.anchored else NO_ANCHOR,)),
             *((MADE_UP,) if receipt.trial["model"] is not None else ()),
             OTHERS,
         ),

@@ -183,6 +183,11 @@ def with_a_witness(signer: Signer, size: int, root: bytes) -> bytes:
     return own + other.rpartition(b"\n\n")[2]
 
 
+def wrongly_witnessed(signer: Signer, size: int, root: bytes) -> bytes:
+    own, other = note(signer, size, root), note(WITNESS, size + 1, root)
+    return own + other.rpartition(b"\n\n")[2]
+
+
 def altered(size: int) -> Callable[[Signer, int, bytes], bytes]:
     """Signed over one size, and then another put in."""
     return lambda signer, was, root: note(signer, size, root).replace(b"\n%d\n" % size, b"\n%d\n" % was)

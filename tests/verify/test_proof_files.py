@@ -11,13 +11,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from primitives import Signer
-from proof_plants import PLANTS, SOUND, STRANGER, Growth, Plant, Receipt
+from proof_plants import (
+    PLANTS,
+    RUN_ID,
+    SOUND,
+    STRANGER,
+    WITNESS,
+    Growth,
+    Plant,
+    Receipt,
+    note,
+    wrongly_witnessed,
+)
 
 from proctor_verify import notes
 from proctor_verify.cli import main
 from proctor_verify.documents import CHECKS, verify_file
+from proctor_verify.elsewhere import Asked
 from proctor_verify.growth import CONSISTENCY_CHECKS, verify_growth
-from proctor_verify.receipts import RECEIPT_CHECKS, verify_receipt
+from proctor_verify.receipts import NOTHING, RECEIPT_CHECKS, verify_receipt
 from proctor_verify.report import Status
 from proctor_verify.standalone import FileReport, render_json, render_text
 
@@ -25,10 +37,12 @@ VKEY = Signer().vkey
 VECTORS = Path(__file__).parent.parent / "vectors" / "proofs.json"
 
 
-def checked(made: Receipt | Growth, key: str | None = VKEY, without: str | None = None) -> FileReport:
+def checked(
+    made: Receipt | Growth, key: str | None = VKEY, without: str | None = None, asked: Asked = NOTHING
+) -> FileReport:
     trust = notes.trust_root(key) if key is not None else None
     if isinstance(made, Receipt):
-        return verify_receipt(made.make(), trust, checks=[c for c in RECEIPT_CHECKS if c.id != without])
+        return verify_receipt(made.make(), trust, asked, checks=[c for c in RECEIPT_CHECKS if c.id != without])
     kept = [c for c in CONSISTENCY_CHECKS if c.id != without]
     return verify_growth(made.make(), made.older(), trust, checks=kept)
 
@@ -45,7 +59,9 @@ def test_one_fault_one_finding(plant: Plant) -> None:
 
 
 def test_every_check_has_a_fault_of_its_own() -> None:
-    assert {plant.check for plant in PLANTS} == {check.id for check in (*RECEIPT_CHECKS, *CONSISTENCY_CHECKS)}
+    elsewhere = {"receipt.anchored", "receipt.witnessed"}
+    planted = {plant.check for plant in PLANTS} | elsewhere
+    assert planted == {check.id for check in (*RECEIPT_CHECKS, *CONSISTENCY_CHECKS)}
     assert len({check.id for check in CHECKS}) == len(CHECKS)
 
 
@@ -53,8 +69,57 @@ def test_every_check_has_a_fault_of_its_own() -> None:
 def test_what_is_sound_holds(made: Receipt | Growth) -> None:
     report = checked(made)
     assert report.exit_status == 0, render_text(report)
-    assert {result.status for result in report.results} == {Status.PASS}
+    assert {result.status for result in report.results} <= {Status.PASS, Status.NOT_APPLICABLE}
     assert render_text(report).splitlines()[-1].startswith("VERIFIED")
+
+
+ROOT = b"r" * 32
+# what stands at a place, by its size; the receipt's checkpoint is where a size has None
+ELSEWHERE: dict[str, tuple[dict[int, bytes | None], Status]] = {
+    "the very checkpoint": ({11: None}, Status.PASS),
+    "it and a later one": ({11: None, 15: note(Signer(), 15, ROOT)}, Status.PASS),
+    "another root at that size": ({11: note(Signer(), 11, ROOT)}, Status.FAIL),
+    "a checkpoint of another key": ({11: None, 12: note(STRANGER, 12, ROOT)}, Status.FAIL),
+    "a checkpoint of another run": ({11: None, 12: note(Signer(), 12, ROOT, "proctor/run/other")}, Status.FAIL),
+    "what is none": ({11: None, 12: b"hello"}, Status.FAIL),
+    "nothing of the run": ({}, Status.FAIL),
+    "only a later one": ({15: note(Signer(), 15, ROOT)}, Status.CANNOT_TELL),
+}
+
+
+@pytest.mark.parametrize(("stands", "status"), ELSEWHERE.values(), ids=ELSEWHERE)
+def test_a_receipt_is_held_against_an_anchor(stands: dict[int, bytes | None], status: Status, tmp_path: Path) -> None:
+    own = Receipt().make().partition(b"\n\n")[2]
+    (tmp_path / RUN_ID).mkdir()
+    for size, content in stands.items():
+        (tmp_path / RUN_ID / f"{size:012d}.note").write_bytes(own if content is None else content)
+    asked = Asked((str(tmp_path),))
+    report = checked(Receipt(), asked=asked)
+    found = next(result for result in report.results if result.check == "receipt.anchored")
+    assert (found.status, report.exit_status) == (status, 0 if status is Status.PASS else 1)
+    assert report.failed() == (["receipt.anchored"] if status is Status.FAIL else [])
+    assert checked(Receipt(), without="receipt.anchored", asked=asked).exit_status == 0
+
+
+def test_a_receipt_is_held_against_one_note_and_against_nothing(tmp_path: Path) -> None:
+    (tmp_path / "note").write_bytes(Receipt().make().partition(b"\n\n")[2])
+    assert checked(Receipt(), asked=Asked((str(tmp_path / "note"),))).exit_status == 0
+    report = checked(Receipt(), asked=Asked((str(tmp_path / "nowhere"),)))
+    assert (report.failed(), report.exit_status) == ([], 1)
+
+
+def test_a_receipt_is_held_against_its_witnesses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = Asked(witnesses=(notes.witness_key(WITNESS.vkey),))
+    assert checked(SOUND["a receipt with a witness's signature"], asked=asked).exit_status == 0
+    for made in (Receipt(), Receipt(make_note=wrongly_witnessed)):
+        assert checked(made, asked=asked).failed() == ["receipt.witnessed"]
+        assert checked(made, without="receipt.witnessed", asked=asked).exit_status == 0
+    (tmp_path / "x").write_bytes(SOUND["a receipt with a witness's signature"].make())
+    assert main([str(tmp_path / "x"), "--key", VKEY, "--witness", WITNESS.vkey]) == 0
+    assert "signed by witness.example" in capsys.readouterr().out
+    assert main([str(tmp_path / "x"), "--witness", "none"]) == 2
+    (tmp_path / "y").write_bytes(Growth().make())
+    assert main([str(tmp_path / "y"), "--witness", WITNESS.vkey]) == 2
 
 
 def test_a_fingerprint_is_enough_for_a_receipt_and_not_for_growth() -> None:
@@ -163,7 +228,10 @@ def test_frozen_vectors(case: dict[str, Any], tmp_path: Path) -> None:
 
 
 def test_frozen_vectors_are_of_every_check_both_ways() -> None:
+    elsewhere = {"receipt.anchored", "receipt.witnessed"}
     for status in ("pass", "fail", "cannot tell"):
         seen = {check for case in _vectors()["cases"] for check, said in case["checks"].items() if said == status}
-        wanted = {check.id for check in (*RECEIPT_CHECKS, *CONSISTENCY_CHECKS)}
+        wanted = {check.id for check in (*RECEIPT_CHECKS, *CONSISTENCY_CHECKS)} - (
+            set() if status == "cannot tell" else elsewhere
+        )
         assert seen == wanted - ({"receipt.form", "proof.form"} if status == "cannot tell" else set())
