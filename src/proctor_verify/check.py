@@ -62,8 +62,11 @@ class Check:
     def entry(self, entry: Entry) -> None:
         """An entry of one of `kinds`, before the run's facts take it in."""
 
+    def settle(self) -> None:
+        """The journal is over, readable to its end or not: what was asked aside is waited for."""
+
     def finish(self) -> None:
-        """The journal is over."""
+        """The journal is over, and what the check needs was there."""
 
     def fail(self, path: str, seen: str) -> None:
         """Something does not hold."""

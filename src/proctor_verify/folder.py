@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
+from proctor_verify.aside import WORTH_IT, InOrder
 from proctor_verify.errors import Unreadable
 
 _CHUNK = 1 << 20
@@ -120,36 +122,42 @@ class Folder:
         except OSError as error:
             raise _not_readable(error) from error
 
-    def digest(self, path: str, size: int) -> str:
-        """The hex SHA-256 of a plain file that must have `size` bytes.
+    def open_sized(self, path: str, size: int) -> BinaryIO:
+        """A plain file of so many bytes, for reading.
 
         Raises:
             Unreadable: see `open`; or its size is another.
         """
-        with self.open(path) as stream:
-            stands = os.fstat(stream.fileno()).st_size
-            if stands != size:
-                raise Unreadable(f"is {stands:,} bytes long, not {size:,}")
-            if size <= _SMALL:
-                data = _read_at_most(stream, size + 1)
-                if len(self._seen) < _SEEN:
-                    self._seen[path] = data
-                return hashlib.sha256(data).hexdigest()
-            digest = hashlib.sha256()
-            try:
-                while chunk := stream.read(_CHUNK):
-                    digest.update(chunk)
-            except OSError as error:
-                raise _not_readable(error) from error
-            return digest.hexdigest()
+        stream = self.open(path)
+        stands = os.fstat(stream.fileno()).st_size
+        if stands != size:
+            stream.close()
+            raise Unreadable(f"is {stands:,} bytes long, not {size:,}")
+        return stream
 
-    def fault(self, path: str, sha256: str, size: int) -> str | None:
-        """What is wrong with a file that must have this digest and size; None where nothing is."""
+    def digest(self, path: str, size: int) -> str:
+        """The hex SHA-256 of a plain file that must have `size` bytes.
+
+        Raises as `open_sized`.
+        """
+        with self.open_sized(path, size) as stream:
+            if size > _SMALL:
+                return digest_of(stream, size)
+            data = _read_at_most(stream, size + 1)
+            if len(self._seen) < _SEEN:
+                self._seen[path] = data
+            return hashlib.sha256(data).hexdigest()
+
+    def look(self, path: str, sha256: str, size: int, order: InOrder, told: Callable[[str | None], None]) -> None:
+        """Have told, in its order, what is wrong with a file that must have this digest and size; None for nothing."""
         try:
-            digest = self.digest(path, size)
+            if size < WORTH_IT:
+                order.tell(told, _difference(self.digest(path, size), sha256))
+            else:
+                stream = self.open_sized(path, size)
+                order.ask(told, partial(_fault_of, stream, sha256, size))
         except Unreadable as error:
-            return str(error)
-        return None if digest == sha256 else f"has digest {digest}, not {sha256}"
+            order.tell(told, str(error))
 
     def names(self, path: str = "") -> Iterator[Name]:
         """What stands in a folder, in no order.
@@ -187,6 +195,34 @@ class Folder:
         if self._near is not None:
             near, self._near = self._near, None
             os.close(near[1])
+
+
+def digest_of(stream: BinaryIO, size: int) -> str:
+    """The hex SHA-256 of the next `size` bytes, or of as many as there are.
+
+    Raises:
+        Unreadable: they cannot be read.
+    """
+    digest, buffer, left = hashlib.sha256(), memoryview(bytearray(min(size, _CHUNK))), size
+    try:
+        while left and (read := os.readv(stream.fileno(), [buffer[:left]])):
+            digest.update(buffer[:read])
+            left -= read
+    except OSError as error:
+        raise _not_readable(error) from error
+    return digest.hexdigest()
+
+
+def _fault_of(stream: BinaryIO, sha256: str, size: int) -> str | None:
+    with stream:
+        try:
+            return _difference(digest_of(stream, size), sha256)
+        except Unreadable as error:
+            return str(error)
+
+
+def _difference(digest: str, wanted: str) -> str | None:
+    return None if digest == wanted else f"has digest {digest}, not {wanted}"
 
 
 def _descend(handle: int, folders: list[str]) -> int:

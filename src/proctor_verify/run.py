@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from proctor_verify.anchors import Receipts
+from proctor_verify.aside import Aside
 from proctor_verify.design import NO_TRIAL, Design, Trials
 from proctor_verify.elsewhere import Elsewhere
 from proctor_verify.errors import Unreadable
@@ -164,6 +165,7 @@ class Run:
 
     def __init__(self, folder: Folder, trust: TrustRoot | None, elsewhere: Elsewhere | None = None) -> None:
         self.folder = folder
+        self.aside = Aside()
         self.trust = trust
         self.elsewhere = elsewhere or Elsewhere()
         self.receipts = Receipts(folder)

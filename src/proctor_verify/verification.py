@@ -52,7 +52,11 @@ def verify(
     except Unreadable as error:
         return Report((), unreadable=f"{plain(path)}: {error}", strict=key is not None)
     try:
-        return _verify(Run(folder, trust, look_elsewhere(asked, folder)), checks)
+        run = Run(folder, trust, look_elsewhere(asked, folder))
+        try:
+            return _verify(run, checks)
+        finally:
+            run.aside.close()
     finally:
         folder.close()
 
@@ -73,6 +77,7 @@ def _verify(run: Run, checks: Sequence[type[Check]]) -> Report:
             return Report((), unreadable=why, strict=strict)
         run.no_journal = str(error)
     for check in made:
+        check.settle()
         if run.no_journal is not None and check.needs_journal:
             check.cannot_tell("there is no journal to go by")
         elif run.blind is not None and not check.unblinded:

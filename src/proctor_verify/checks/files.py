@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Container, Iterator
+from functools import partial
 
 from proctor_verify.anchors import is_receipt_name
+from proctor_verify.aside import InOrder
 from proctor_verify.check import Check
 from proctor_verify.checks.manifests import is_manifest_name
 from proctor_verify.errors import Unreadable
@@ -29,6 +31,10 @@ class Digests(Check):
     noun = "files"
     kinds = ("attempt.ended", "run.recovered")
 
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self._order = InOrder(run.aside)
+
     def entry(self, entry: Entry) -> None:
         if entry.kind == "run.recovered":
             for named in entry.body["quarantined"]:
@@ -39,15 +45,21 @@ class Digests(Check):
             for path, fact in attempt.files.items():
                 self._file(f"{attempt.folder}/{path}", fact.sha256, fact.size)
 
+    def settle(self) -> None:
+        self._order.finish()
+
     def finish(self) -> None:
         for path, fact in self.run.derived.items():
             self._file(path, fact.sha256, fact.size)
+        self._order.finish()
 
     def _file(self, path: str, sha256: str, size: int) -> None:
         if self.run.withheld.has_file(path):
             return
         self.looked += 1
-        fault = self.run.folder.fault(path, sha256, size)
+        self.run.folder.look(path, sha256, size, self._order, partial(self._told, path))
+
+    def _told(self, path: str, fault: str | None) -> None:
         if fault is not None:
             self.fail_body(path, fault)
 

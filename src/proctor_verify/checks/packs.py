@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 import zlib
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from proctor_verify.aside import WORTH_IT, InOrder
 from proctor_verify.check import Check
 from proctor_verify.errors import Unreadable
 from proctor_verify.journal import Entry
@@ -30,6 +33,21 @@ def inflated(stored: bytes, size: int) -> bytes | None:
     return content if inflate.eof and not inflate.unused_data and len(content) == size else None
 
 
+def frame_fault(stored: bytes, ref: dict[str, Any]) -> str | None:
+    """What is wrong with the bytes of a frame; None where nothing is."""
+    digest = hashlib.sha256(stored).hexdigest()
+    if digest != ref["stored_sha256"]:
+        return f"not stored bytes of digest {ref['stored_sha256']}"
+    content = stored if ref["encoding"] == "raw" else inflated(stored, ref["size"])
+    if content is None:
+        return "not one whole gzip member of the size named"
+    if content is not stored:
+        digest = hashlib.sha256(content).hexdigest()
+    if len(content) != ref["size"] or digest != ref["blob"]:
+        return f"not {ref['size']} bytes of digest {ref['blob']}"
+    return None
+
+
 class Frames(Check):
     id = "packs.frames"
     doc = (
@@ -44,6 +62,7 @@ class Frames(Check):
         self._pack = 0
         self._end = 0
         self._known: set[tuple[Any, ...]] = set()
+        self._order = InOrder(run.aside)
 
     def entry(self, entry: Entry) -> None:
         for name in BLOB_FIELDS[entry.kind]:
@@ -63,23 +82,39 @@ class Frames(Check):
             self._pack += 1
             self._end = 0
         elif not (pack == current and offset <= self._end) and not self._is_earlier(pack):
-            self.fail_at(entry, f"names bytes {offset} of {pack}, where {current} goes on at {self._end}")
+            self._not_there(entry, f"names bytes {offset} of {pack}, where {current} goes on at {self._end}")
             return
         if pack == f"{self._pack:04d}.pack":
             if offset < self._end < offset + length:
-                self.fail_at(entry, f"names bytes {offset} to {offset + length} of {pack}, across frames")
+                self._not_there(entry, f"names bytes {offset} to {offset + length} of {pack}, across frames")
                 return
             self._end = max(self._end, offset + length)
-        fault = self._fault(ref)
-        if fault is not None:
-            self.fail_body(f"packs/{pack}", f"bytes {offset} to {offset + length}: {fault}")
-        elif len(self._known) < _REMEMBERED:
+        if len(self._known) < _REMEMBERED:
             self._known.add(key)
+        self._look(ref, partial(self._told, key, f"packs/{pack}", f"bytes {offset} to {offset + length}"))
+
+    def _not_there(self, entry: Entry, seen: str) -> None:
+        self._order.tell(partial(self.fail_at, entry), seen)
+
+    def _told(self, key: tuple[Any, ...], path: str, where: str, fault: str | None) -> None:
+        if fault is not None:
+            self._known.discard(key)
+            self.fail_body(path, f"{where}: {fault}")
 
     def _is_earlier(self, pack: str) -> bool:
         return _PACK.fullmatch(pack) is not None and 1 <= int(pack[:-5]) < self._pack
 
-    def _fault(self, ref: dict[str, Any]) -> str | None:
+    def _look(self, ref: dict[str, Any], told: Callable[[str | None], None]) -> None:
+        stored = self._stored(ref)
+        if not isinstance(stored, bytes):
+            self._order.tell(told, stored)
+        elif ref["length"] + ref["size"] < WORTH_IT:
+            self._order.tell(told, frame_fault(stored, ref))
+        else:
+            self._order.ask(told, partial(frame_fault, stored, ref))
+
+    def _stored(self, ref: dict[str, Any]) -> bytes | str | None:
+        """The bytes of a frame; else what is wrong with it, None where it may be left out."""
         if ref["size"] > MAX_FRAME or ref["length"] > 2 * MAX_FRAME or ref["offset"] + ref["length"] > MAX_PACK:
             return "more than a frame or a pack may hold"
         try:
@@ -90,14 +125,7 @@ class Frames(Check):
             return "the pack ends before"
         if self.run.withheld.has_blob(ref["blob"]):
             return None
-        if hashlib.sha256(stored).hexdigest() != ref["stored_sha256"]:
-            return f"not stored bytes of digest {ref['stored_sha256']}"
-        content = stored if ref["encoding"] == "raw" else inflated(stored, ref["size"])
-        if content is None:
-            return "not one whole gzip member of the size named"
-        if len(content) != ref["size"] or hashlib.sha256(content).hexdigest() != ref["blob"]:
-            return f"not {ref['size']} bytes of digest {ref['blob']}"
-        return None
+        return stored
 
     def _close_pack(self) -> None:
         if not self._pack:
@@ -109,7 +137,11 @@ class Frames(Check):
         except Unreadable:
             return  # said where its first frame was read
         if size > self._end:
-            self.fail(path, f"holds {size - self._end} bytes after its last frame that no entry names")
+            seen = f"holds {size - self._end} bytes after its last frame that no entry names"
+            self._order.tell(partial(self.fail, path), seen)
+
+    def settle(self) -> None:
+        self._order.finish()
 
     def finish(self) -> None:
         self._close_pack()
@@ -124,6 +156,7 @@ class Blobs(Check):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._known: set[tuple[str, int]] = set()
+        self._order = InOrder(run.aside)
 
     def entry(self, entry: Entry) -> None:
         for name in BLOB_FIELDS[entry.kind]:
@@ -135,11 +168,16 @@ class Blobs(Check):
         self.looked += 1
         path, blob = ref["path"], ref["blob"]
         if path != f"blobs/{blob[:2]}/{blob}":
-            self.fail_at(entry, f"puts blob {blob} at {path}")
+            self._order.tell(partial(self.fail_at, entry), f"puts blob {blob} at {path}")
             return
         self._known.add((blob, ref["size"]))
         if self.run.withheld.has_blob(blob):
             return
-        fault = self.run.folder.fault(path, blob, ref["size"])
+        self.run.folder.look(path, blob, ref["size"], self._order, partial(self._told, path))
+
+    def _told(self, path: str, fault: str | None) -> None:
         if fault is not None:
             self.fail_body(path, fault)
+
+    def settle(self) -> None:
+        self._order.finish()
