@@ -83,7 +83,9 @@ def test_findings_of_large_files_come_in_their_order(tmp_path: Path, monkeypatch
 def test_what_was_asked_is_told_though_the_journal_breaks_off(tmp_path: Path) -> None:
     story = full_story()
     _with_large_files(story)
-    story.find("run.ended").raw = lambda line: b"?"
+    attempt = story.find("attempt.files").body["attempt"]
+    entries = story.entries()
+    entries[entries.index(story.find("attempt.ended", attempt=attempt)) + 1].raw = lambda line: b"?"
     folder = story.write(tmp_path)
     [last] = folder.glob("trials/*/*/agent/01")
     last.write_bytes(last.read_bytes()[:-1] + b"?")
