@@ -180,6 +180,7 @@ def _counts(finals: list[Body | None]) -> Body:
     reasons = Counter(
         final["reason"] if final else "not_run" for final in finals if not final or final["grade"] == "ungraded"
     )
+    del reasons[None]  # one without a reason counts for none
     # Quarters are enough for what the stories write, and need no fractions.
     quarters = [int(f["reward"] * 4) for f in finals if f and f["grade"] != "ungraded" and f["reward"] is not None]
     planned, passed, graded = len(finals), grades["pass"], grades["pass"] + grades["fail"]
