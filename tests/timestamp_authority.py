@@ -36,6 +36,7 @@ class Authority:
     status: int = 200
     answer: bytes | None = None
     location: str | None = None
+    silent: threading.Event | None = None
 
     @property
     def roots(self) -> Path:
@@ -78,6 +79,10 @@ def listening(authority: Authority) -> Iterator[Authority]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             query = self.rfile.read(int(self.headers["Content-Length"]))
+            if authority.silent is not None:
+                # until who asked has given up
+                authority.silent.wait(60)
+                return
             answer = authority.reply(query)
             self.send_response(authority.status)
             if authority.location is not None:

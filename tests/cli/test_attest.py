@@ -7,6 +7,7 @@ import base64
 import json
 import shutil
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -165,6 +166,17 @@ def test_an_authority_that_gives_no_timestamp(proctor, own: Path, kind: Authorit
         kind.answer = answer
         asked(kind.url, kind.roots)
     assert proctor("attest", own, "-o", tmp_path / "x", "--timestamp", kind.url).status == 2
+
+
+def test_an_authority_that_never_answers(
+    proctor, own: Path, kind: Authority, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("proctor.evidence.timestamps.DEADLINE_SEC", 0.2)
+    kind.silent = threading.Event()
+    said = proctor("attest", own, "-o", tmp_path / "x", "--timestamp", kind.url, "--timestamp-root", kind.roots)
+    kind.silent.set()
+    kind.silent = None
+    assert said.status == 3 and "timestamp_failed" in said.err and "0.2 seconds" in said.err
 
 
 def test_a_timestamp_of_something_else_or_from_somebody_else(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from proctor.cli.common import json_option, print_json, run_argument
+from proctor.cli.common import json_option, print_json, run_argument, say
 from proctor.cli.opened import one_row, opened
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ def prove(run: Path, trial: str | None, since: Path | None, output: Path | None,
 
 def _receipt(run: RunFolder, text: str, cache: Path) -> TrialReceipt:
     from proctor.evidence.proofs import prove_trial
-    from proctor.report.trial import planned_rows
+    from proctor.report.text import safe
+    from proctor.report.trial import is_made_up, planned_rows
     from proctor.study.design import read_design
     from proctor.study.plan import plan
 
@@ -81,7 +82,10 @@ def _receipt(run: RunFolder, text: str, cache: Path) -> TrialReceipt:
     if len(wanted) != _ID_DIGITS or not set(wanted) <= set("0123456789abcdef"):
         # by its words: the design knows all trials, and the journal is not read for it
         wanted = one_row(planned_rows(read_design(run.design_path)), text).trial.id
-    return prove_trial(run, wanted, cache=cache, identify=identify)
+    receipt = prove_trial(run, wanted, cache=cache, identify=identify)
+    if is_made_up(run, receipt.trial["model"]):
+        say(f"SYNTHETIC: {safe(receipt.trial['model'])} is made up by rules; a receipt does not say so, the run does")
+    return receipt
 
 
 def _extends(run: RunFolder, since: Path, cache: Path) -> ConsistencyProof:

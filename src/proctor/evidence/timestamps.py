@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import http.client
-import urllib.error
-import urllib.request
+import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlsplit
 
+import aiohttp
 from cryptography import x509
 
 from proctor.core.reasons import Reason
@@ -19,6 +18,7 @@ from proctor.evidence.attestation import require_extra
 MAX_ANSWER_BYTES = 1_048_576
 DEADLINE_SEC = 30.0
 
+_CHUNK = 65_536
 _PACKAGE = "rfc3161-client"
 
 
@@ -51,7 +51,7 @@ def stamp(data: bytes, url: str, roots: list[x509.Certificate]) -> Stamped:
     """
     client = require_extra("rfc3161_client", _PACKAGE)
     request = client.TimestampRequestBuilder().data(data).hash_algorithm(client.HashAlgorithm.SHA256).build()
-    return checked(_asked(url, request.as_bytes()), data, url, roots, request)
+    return checked(asyncio.run(_asked(url, request.as_bytes())), data, url, roots, request)
 
 
 def checked(answer: bytes, data: bytes, where: str, roots: list[x509.Certificate], request: Any = None) -> Stamped:
@@ -73,26 +73,27 @@ def checked(answer: bytes, data: bytes, where: str, roots: list[x509.Certificate
     return Stamped(time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC), answer)
 
 
-class _Straight(urllib.request.HTTPRedirectHandler):
-    """Nobody is asked but whom the person named."""
-
-    def redirect_request(self, *_: Any) -> None:
-        """None: the redirection is the answer, and fails as one."""
-
-
-def _asked(url: str, request: bytes) -> bytes:
+async def _asked(url: str, request: bytes) -> bytes:
+    headers = {"Content-Type": "application/timestamp-query", "Accept": "application/timestamp-reply"}
+    limit = aiohttp.ClientTimeout(total=DEADLINE_SEC)
+    answer = bytearray()
     try:
-        if urlsplit(url).scheme not in ("http", "https"):
-            raise ValueError("not an http or https address")
-        headers = {"Content-Type": "application/timestamp-query", "Accept": "application/timestamp-reply"}
-        query = urllib.request.Request(url, data=request, headers=headers, method="POST")
-        with urllib.request.build_opener(_Straight).open(query, timeout=DEADLINE_SEC) as reply:
-            answer: bytes = reply.read(MAX_ANSWER_BYTES + 1)
-    except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
-        raise _failed("the authority gave no answer", url, str(error)) from error
-    if len(answer) > MAX_ANSWER_BYTES:
-        raise _failed("the authority's answer is too long", url, f"more than {MAX_ANSWER_BYTES:,} bytes")
-    return answer
+        async with (
+            aiohttp.ClientSession(timeout=limit, trust_env=True) as session,
+            # nobody is asked but whom the person named
+            session.post(url, data=request, headers=headers, allow_redirects=False) as reply,
+        ):
+            if reply.status != HTTPStatus.OK:
+                raise _failed("the authority gave no answer", url, f"HTTP status {reply.status}")
+            async for chunk in reply.content.iter_chunked(_CHUNK):
+                answer += chunk
+                if len(answer) > MAX_ANSWER_BYTES:
+                    raise _failed("the authority's answer is too long", url, f"more than {MAX_ANSWER_BYTES:,} bytes")
+    except TimeoutError as error:
+        raise _failed("the authority gave no answer", url, f"none within {DEADLINE_SEC:g} seconds") from error
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        raise _failed("the authority gave no answer", url, repr(error)) from error
+    return bytes(answer)
 
 
 def _failed(message: str, where: str, observed: str) -> Refusal:

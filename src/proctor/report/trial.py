@@ -11,8 +11,10 @@ from proctor.core.outcomes import GradeState
 from proctor.core.reasons import Reason
 from proctor.evidence.entries import Entry
 from proctor.evidence.kinds import Kind
+from proctor.evidence.runfolder import RunFolder
 from proctor.report.reading import Row, Tries
 from proctor.study import Design, plan
+from proctor.study.design import read_design
 
 
 @dataclass
@@ -69,6 +71,11 @@ def planned_rows(design: Design) -> list[Row]:
         Row(trial, GradeState.UNGRADED.value, Reason.NOT_RUN.id, None, False, Tries(folder=f"trials/{name}/0"))
         for trial, name in folders
     ]
+
+
+def is_made_up(run: RunFolder, model: str | None) -> bool:
+    """Whether the run's design says that a model of it is made up."""
+    return model is not None and model in read_design(run.design_path).synthetic
 
 
 def matching(rows: Sequence[Row], text: str) -> list[Row]:
