@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,12 +16,13 @@ from proctor_verify import notes
 from proctor_verify.errors import Unreadable
 from proctor_verify.folder import Folder, NotThere
 from proctor_verify.journal import MAX_LINE
-from proctor_verify.repository import read_commits
+from proctor_verify.repository import opened
 from proctor_verify.schema import body_fault, envelope_fault
 from proctor_verify.strictjson import loads_canonical
 
 # A checkpoint every five minutes for a year is about as many.
 MAX_HEADS = 100_000
+_RUN_ID = re.compile(r"[0-9A-Za-z_-]{1,64}", re.ASCII)
 _NOTE_NAME = re.compile(r"[0-9]{12}\.note", re.ASCII)
 _BUNDLE = b"# v"
 
@@ -43,13 +45,14 @@ class Head(NamedTuple):
 class Place:
     """One place that was looked at.
 
-    `kind` is git, drop or note (a file); `where` is as the person named it. `doubt` says why it could not be read, or
-    not to its end.
+    `kind` is git, drop or note (a file); `where` is as the person named it. `others` counts the other runs that stand
+    there. `doubt` says why it could not be read, or not to its end.
     """
 
     where: str
     kind: str
     heads: list[Head] = field(default_factory=list)
+    others: int = 0
     doubt: str | None = None
 
 
@@ -196,7 +199,7 @@ def _read_place(where: str, run: RunName, judge: _Judge) -> Place:
     kind, read = _reader(where, run)
     place = Place(where, kind)
     try:
-        for name, found in read():
+        for name, found in read(place):
             if len(place.heads) == MAX_HEADS:
                 raise Unreadable(f"there are more than {MAX_HEADS:,} checkpoints of this run, and no more were read")
             head = judge.head(name, found) if isinstance(found, bytes) else fault(name, str(found))
@@ -209,7 +212,7 @@ def _read_place(where: str, run: RunName, judge: _Judge) -> Place:
     return place
 
 
-_Read = Callable[[], Iterator[tuple[str, bytes | Unreadable]]]
+_Read = Callable[[Place], Iterator[tuple[str, bytes | Unreadable]]]
 
 
 def _reader(where: str, run: RunName) -> tuple[str, _Read]:
@@ -221,10 +224,10 @@ def _reader(where: str, run: RunName) -> tuple[str, _Read]:
         is_folder = stands = False
     address = str(path.absolute()) if stands else where
     if is_folder and not _is_repository(path):
-        return "drop", lambda: _read_drop(path, run.run_id)
+        return "drop", lambda place: _read_drop(path, run.run_id, place)
     if stands and not is_folder and not _is_bundle(where):
-        return "note", lambda: iter([("", notes.small_file(where, notes.MAX_NOTE_BYTES))])
-    return "git", lambda: read_commits(address, f"refs/proctor/{run.run_id}", MAX_HEADS + 1, notes.MAX_NOTE_BYTES)
+        return "note", lambda _: iter([("", notes.small_file(where, notes.MAX_NOTE_BYTES))])
+    return "git", lambda place: _read_git(address, run.run_id, place)
 
 
 def _is_repository(path: Path) -> bool:
@@ -238,9 +241,17 @@ def _is_bundle(where: str) -> bool:
         return False
 
 
-def _read_drop(path: Path, run_id: str) -> Iterator[tuple[str, bytes | Unreadable]]:
+def _read_git(address: str, run_id: str, place: Place) -> Iterator[tuple[str, bytes | Unreadable]]:
+    with opened(address, f"refs/proctor/{run_id}", "refs/proctor/*") as ref:
+        place.others = ref.others
+        yield from ref.commits(MAX_HEADS + 1, notes.MAX_NOTE_BYTES)
+
+
+def _read_drop(path: Path, run_id: str, place: Place) -> Iterator[tuple[str, bytes | Unreadable]]:
     folder = Folder(path)
     try:
+        runs = (each for each in folder.names() if each.what == "a folder" and _RUN_ID.fullmatch(each.name))
+        place.others = sum(each.name != run_id for each in islice(runs, MAX_HEADS))
         try:
             names = _some_names(folder, run_id)
         except NotThere:

@@ -105,15 +105,19 @@ def _when_at_all(run: Run) -> Iterator[str]:
     size = max(head.size for head in latest)
     if size < run.size:
         yield (
-            f"when, of the last {run.size - size:,} entries: no anchor that was read covers them, so their operator "
-            "could have made them anew"
+            f"when, of the last {run.size - size:,} of all entries: no anchor that was read covers them, so their "
+            "operator could have made them anew"
         )
     first = min(head.size for place in run.elsewhere.places for head in place.heads if _stands(run, head))
     yield (
-        f"what came before: the first checkpoint that was read covers {first:,} entries; until then its operator "
-        "could have begun anew"
+        f"what came before: the first checkpoint that was read covers {_entries(first)}; until then its operator could "
+        "have begun anew"
     )
     yield LEFT_OUT
+    for place in run.elsewhere.places:
+        if place.others:
+            runs = "1 other run" if place.others == 1 else f"{place.others:,} other runs"
+            yield f"what was left out there: {runs} with checkpoints at {_short(place.where)}, of this study or not"
 
 
 def _not_looked(run: Run) -> str:
@@ -148,6 +152,10 @@ def _signer(run: Run) -> str:
     except Unreadable:
         key = None
     return f"{key.name} {key.fingerprint}" if key is not None else "unknown"
+
+
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count:,} entries"
 
 
 def _short(text: str) -> str:

@@ -24,6 +24,8 @@ MAX_MEMORY = 2 << 30
 # The one entry of a tree: `100644 checkpoint`, a NUL and the raw id of a blob.
 TREE_START = b"100644 checkpoint\0"
 _RAW_ID = (20, 32)
+_HEX_ID = (40, 64)
+_NO_TREE = "has a tree that is not of one checkpoint"
 _MAX_HEADER = 256
 
 # What dash and bash call 512-byte blocks, and 1024-byte units of address space.
@@ -45,30 +47,50 @@ _KEPT = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "SSH_AUTH_SOCK", "SSL_CERT
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 
-def read_commits(address: str, ref: str, most: int, most_bytes: int) -> Iterator[tuple[str, bytes | Unreadable]]:
-    """The checkpoint of each commit that a ref leads to, the oldest first, at most so many; nothing without the ref.
-
-    Each comes with its commit's id; what is no commit of the form of section 8, or longer than `most_bytes`, comes
-    with why.
+@contextlib.contextmanager
+def opened(address: str, ref: str, pattern: str) -> Iterator[Ref]:
+    """A ref of a repository, and how many others there match a pattern of git's.
 
     Raises:
-        Unreadable: the repository cannot be reached or read, or not within bounds.
+        Unreadable: the repository cannot be reached.
     """
     with tempfile.TemporaryDirectory(prefix="proctor-verify-", ignore_cleanup_errors=True) as scratch:
         git = _Git(Path(scratch))
-        tip = git.tip(address, ref)
-        if tip is None:
+        tip, others = git.look(address, ref, pattern)
+        yield Ref(git, address, ref, tip, others)
+
+
+class Ref:
+    """A ref of a repository. `others` counts those that stand beside it."""
+
+    def __init__(self, git: _Git, address: str, ref: str, tip: str | None, others: int) -> None:
+        self.others = others
+        self._git = git
+        self._address = address
+        self._ref = ref
+        self._tip = tip
+
+    def commits(self, most: int, most_bytes: int) -> Iterator[tuple[str, bytes | Unreadable]]:
+        """The checkpoint of each commit that the ref leads to, at most so many; nothing where there is no such ref.
+
+        Each comes with its commit's id; what is no commit of the form of section 8, or longer than `most_bytes`, comes
+        with why.
+
+        Raises:
+            Unreadable: the repository cannot be read, or not within bounds.
+        """
+        if self._tip is None:
             return
-        git.fetch(address, ref, tip)
+        git = self._git
+        git.fetch(self._address, self._ref, self._tip)
         commits = git.history(most)
-        trees: list[str] = []
+        trees = [f"{commit}^{{tree}}" for commit in commits]
         faults: dict[int, Unreadable] = {}
-        for at, (kind, size) in enumerate(git.sizes(f"{commit}^{{tree}}" for commit in commits)):
+        for at, (kind, size) in enumerate(git.sizes(trees)):
             if kind != "tree" or size not in [len(TREE_START) + length for length in _RAW_ID]:
-                faults[at] = Unreadable("has a tree that is not of one checkpoint")
-            trees.append(f"{commits[at]}^{{tree}}")
+                faults[at] = Unreadable(_NO_TREE)
         blobs = git.blobs_of(trees, faults)
-        for at, (kind, size) in zip(blobs, git.sizes(blobs.values()), strict=False):
+        for at, (kind, size) in zip(blobs, git.sizes(blobs.values()), strict=True):
             if kind != "blob" or size > most_bytes:
                 faults[at] = Unreadable(f"has a checkpoint of {size:,} bytes")
         fitting = {at: blob for at, blob in blobs.items() if at not in faults}
@@ -99,15 +121,18 @@ class _Git:
             "LC_ALL": "C",
         }
 
-    def tip(self, address: str, ref: str) -> str | None:
-        """The id that a ref has there; None where there is no such ref."""
+    def look(self, address: str, ref: str, pattern: str) -> tuple[str | None, int]:
+        """The id that a ref has there, None where there is no such ref; and how many others match."""
         self._make("sha1")
-        listed = self._said("ls-remote", "--quiet", "--", address, ref)
-        for line in listed.split(b"\n"):
-            found, _, name = line.partition(b"\t")
-            if name == ref.encode() and len(found) in (40, 64):
-                return found.decode("ascii", "replace")
-        return None
+        tip, others = None, 0
+        with self._running(["ls-remote", "--quiet", "--refs", "--", address, ref, pattern]) as listed:
+            while line := listed.readline(_MAX_HEADER):
+                found, _, name = line.rstrip(b"\n").partition(b"\t")
+                if name == ref.encode():
+                    tip = found.decode("ascii", "replace")
+                else:
+                    others += len(found) in _HEX_ID
+        return tip, others
 
     def fetch(self, address: str, ref: str, tip: str) -> None:
         """Everything that the ref leads to: where that is more than `MAX_DISK`, git fails."""
@@ -132,7 +157,7 @@ class _Git:
             if content.startswith(TREE_START):
                 blobs[at] = content.removeprefix(TREE_START).hex()
             else:
-                faults[at] = Unreadable("has a tree that is not of one checkpoint")
+                faults[at] = Unreadable(_NO_TREE)
         return blobs
 
     def sizes(self, names: Iterable[str]) -> Iterator[tuple[str, int]]:

@@ -214,9 +214,9 @@ def test_what_is_shown_says_where_and_when_and_what_came_later(run: Path) -> Non
     assert report.exit_status == 0
     size = int(first.name[:12])
     assert any(each.startswith(f"anchored: nothing in the first {size} entries") for each in report.shown)
-    assert any(each.startswith(f"when, of the last {report.entries - size} entries") for each in report.caveats)
+    assert any(each.startswith(f"when, of the last {report.entries - size} of all entries") for each in report.caveats)
     assert any(
-        each.startswith(f"what came before: the first checkpoint that was read covers {size}")
+        each.startswith(f"what came before: the first checkpoint that was read covers {size} entr")
         for each in report.caveats
     )
 
@@ -281,6 +281,18 @@ def test_several_anchors_are_all_looked_at(run: Path) -> None:
     report = verify(run, story.signer.fingerprint, **at_anchors(run))
     assert report.failed() == ["anchors.remote"]
     assert result(report, "anchors.remote")[1].endswith("no checkpoint of this run stands there")
+
+
+def test_other_runs_beside_it_are_counted(run: Path) -> None:
+    story = anchored_story()
+    (drop_beside(run) / "another").mkdir()
+    refs = repository_beside(run) / "refs/proctor"
+    for name in ("another", "third"):
+        (refs / name).write_bytes((refs / story.run_id).read_bytes())
+    report = verify(run, story.signer.fingerprint, **at_anchors(run))
+    assert report.exit_status == 0
+    left_out = [caveat for caveat in report.caveats if caveat.startswith("what was left out there: ")]
+    assert ["2 other runs" in each for each in left_out] == [True, False] and "1 other run with" in left_out[1]
 
 
 NOWHERE = {
