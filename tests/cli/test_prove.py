@@ -8,6 +8,7 @@ import pytest
 
 from journal_parts import KEY
 from proctor.evidence.notes import Checkpoint, parse
+from run_parts import Story, Try, design, make_run
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 
@@ -103,3 +104,11 @@ def test_a_public_copy_proves_the_same(proctor, run: Path, tmp_path: Path) -> No
     assert proctor("export", "public", run, "-o", tmp_path / "copy").status == 0
     for words in (["alpha/plain"], ["--since", notes(run)[0]]):
         assert proctor("prove", tmp_path / "copy", *words).out == proctor("prove", run, *words).out
+
+
+async def test_a_made_up_model_is_said_beside_the_receipt(proctor, tmp_path: Path) -> None:
+    frozen = design(("alpha",), ("only",), models=("sun",))
+    await make_run(tmp_path / "run", frozen, Story(tries={("alpha", "only"): (Try(),)}))
+    said = proctor("prove", tmp_path / "run", "alpha/sun/only")
+    assert said.status == 0 and said.out.startswith("c2sp.org")
+    assert said.err.startswith("SYNTHETIC: sun is made up by rules")
