@@ -227,3 +227,21 @@ def test_an_opening_says_who_writes() -> None:
     facts: dict[str, Any] = opening()
     assert sorted(facts) == ["boot_id", "host", "pid", "version"]
     assert facts["pid"] == os.getpid()
+
+
+@pytest.mark.parametrize("steps", range(4))
+def test_files_that_belong_together_are_written_together_or_not_at_all(steps: int, tmp_path: Path) -> None:
+    disk = FailingDisk()
+    run = RunFolder(tmp_path, disk=disk)
+    run.write_together({"a.json": b"old", "b.json": b"old"})
+    disk.fail_after = steps
+    with pytest.raises(Refusal) as refused:
+        run.write_together({"a.json": b"new", "b.json": b"new"})
+    assert (refused.value.reason, refused.value.path) == (Reason.DISK_FULL, "a.json, b.json")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a.json": b"old", "b.json": b"old"}
+    disk.fail_after = None
+    files = run.write_together({"a.json": b"new", "b.json": b"new"})
+    assert [(file.path, (tmp_path / file.path).read_bytes()) for file in files] == [
+        ("a.json", b"new"),
+        ("b.json", b"new"),
+    ]

@@ -9,6 +9,7 @@ import errno
 import os
 import secrets
 import stat
+from collections.abc import Mapping
 from io import BufferedReader
 from pathlib import Path
 
@@ -128,6 +129,20 @@ class Disk:
             self._discard(draft)
             raise
         self.sync_dir(path.parent)
+
+    def put_together(self, folder: Path, files: Mapping[str, bytes]) -> None:
+        """`put` for files of one folder, by name: where one of them cannot be written, all stay as they were."""
+        drafts: dict[Path, Path] = {}
+        try:
+            for name, data in files.items():
+                drafts[folder / name] = self._draft(folder / name, data)
+            for path, draft in drafts.items():
+                self.rename(draft, path)
+        except OSError:
+            for draft in drafts.values():
+                self._discard(draft)
+            raise
+        self.sync_dir(folder)
 
     def put_new(self, path: Path, data: bytes) -> None:
         """`put` for a name that must be new.

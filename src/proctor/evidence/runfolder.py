@@ -142,6 +142,18 @@ class RunFolder:
             raise write_refusal(error, relative) from error
         return FileRef.of(relative, data)
 
+    def write_together(self, files: Mapping[str, bytes]) -> list[FileRef]:
+        """Make or replace small files in the run folder itself, by name, durably: all of them, or none.
+
+        Raises:
+            Refusal: `disk_full`, `write_failed`.
+        """
+        try:
+            self.disk.put_together(self.path, files)
+        except OSError as error:
+            raise write_refusal(error, ", ".join(files)) from error
+        return [FileRef.of(name, data) for name, data in files.items()]
+
     def relative(self, path: Path) -> str:
         """A path inside as it stands in entries, with `/`."""
         return path.relative_to(self.path).as_posix()

@@ -86,10 +86,9 @@ def _group(cell: Cell, planned: int, counts: CellCounts | None) -> dict[str, Any
 
 
 def write_derived(run: RunFolder, design: Design, drawn: Plan, state: RunState) -> list[FileRef]:
-    """Write the derived files; returns what was written.
+    """Write the derived files, both or none: what stands is what a `run.ended` names. Returns what was written.
 
     Raises:
         Refusal: DISK_FULL, WRITE_FAILED.
     """
-    files = derived_files(design, drawn, state)
-    return [run.write_atomic(name, content) for name, content in sorted(files.items())]
+    return run.write_together(dict(sorted(derived_files(design, drawn, state).items())))
