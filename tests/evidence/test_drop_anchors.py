@@ -8,9 +8,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from disks import FailingDisk, UnsyncedDisk
 
 from anchor_parts import AT, admitted, checkpoint
+from disks import FailingDisk, UnsyncedDisk
 from proctor.core.reasons import Reason
 from proctor.core.tokens import seal_probe
 from proctor.evidence.anchors import drop

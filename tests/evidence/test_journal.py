@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from disks import FailingDisk, StuckDisk, UnsyncedDisk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from disks import FailingDisk, StuckDisk, UnsyncedDisk
 from journal_parts import (
     KEY,
     RUN_ID,

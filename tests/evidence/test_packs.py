@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from disks import UnsyncedDisk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from disks import UnsyncedDisk
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence import packs

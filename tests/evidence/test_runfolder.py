@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from disks import FailingDisk
 
+from disks import FailingDisk
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence.lock import Lock, LockInfo, opening, read_lock
