@@ -40,6 +40,11 @@ export class Folder {
     return stat.isSymbolicLink() ? "link" : "other";
   }
 
+  /** What the file system says of a place, or null where nothing stands there. */
+  stat(place) {
+    return fs.lstatSync(path.join(this.root, place), { throwIfNoEntry: false }) ?? null;
+  }
+
   /** The number of bytes of a plain file; throws FolderFault. */
   size(place) {
     if (place.includes("\0")) throw new FolderFault("is no path");

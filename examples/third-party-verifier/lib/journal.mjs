@@ -5,14 +5,16 @@ import fs from "node:fs";
 const CHUNK = 1 << 20;
 const GIVE_UP = 16 << 20;
 
-/** {bytes, ended}: each line without its newline; the last may be without one, and nothing follows an endless one. */
-export function* journalLines(fd) {
+/** {bytes, ended} of the first `size` bytes: each line without its newline; the last may be without one, and nothing follows an endless one. */
+export function* journalLines(fd, size) {
+  let left = size;
   let kept = [];
   let length = 0;
   for (;;) {
     const chunk = Buffer.alloc(CHUNK);
-    const count = fs.readSync(fd, chunk, 0, CHUNK, null);
+    const count = fs.readSync(fd, chunk, 0, Math.min(CHUNK, left), null);
     if (count === 0) break;
+    left -= count;
     let from = 0;
     for (;;) {
       const at = chunk.subarray(0, count).indexOf(10, from);

@@ -66,7 +66,7 @@ const KINDS = {
   "run.recovered": {
     quarantined: listOf(shape({ path: isPath, sha256: isSha, size: isCount, source: isText })), lost: listOf(isAttempt),
   },
-  "checkpoint.made": { path: isPath, sha256: isSha, size: isCount, root: isSha },
+  "checkpoint.made": { path: isPath, sha256: isSha, size: isOne, root: isSha },
   "checkpoint.anchored": { anchor: oneOf("git", "drop"), path: isPath, sha256: isSha, size: isCount },
   "anchor.failed": {
     anchor: oneOf("git", "drop"), size: isCount, attempts: isOne, return_code: maybe(within(-255, 255)), reason: isReason,

@@ -9,21 +9,25 @@ const DESIGN_RULES = [
   "budget.prior-spend-counted", "budget.ceiling-free",
 ];
 const NEED_DESIGN = [
-  ...DESIGN_RULES, "blocks.admitted", "blocks.drawn", "blocks.ended", "trials.ordered", "attempts.admitted",
+  ...DESIGN_RULES, "anchors.identity", "anchors.required", "anchors.covered", "blocks.admitted", "blocks.drawn", "blocks.ended", "trials.ordered", "attempts.admitted",
   "attempts.joined", "attempts.numbered", "attempts.ended", "agents.planned", "agents.ended", "worlds.planned",
   "rows.bare", "answers.scored", "exchanges.admitted", "exchanges.ended", "costs.recomputed", "budget.blocks",
   "budget.ceiling", "ceiling.disclosed", "finals.one", "finals.agree", "totals.agree", "status.agrees", "files.unlisted",
   "grades.recomputed", "attempts.derived", "summary.recomputed",
 ];
+// since.extends, key.witnessed and anchors.remote are of what this program is not given: never applicable.
 const NEED_NO_ENTRIES = new Set([
+  "journal.there", "journal.still", "since.extends", "key.witnessed", "anchors.remote",
   "journal.lines", "journal.kinds", "journal.sequence", "journal.chain", "journal.mono", "checkpoints.signature",
   "checkpoints.head", "checkpoints.last", "design.digest", ...DESIGN_RULES,
 ]);
 
 export const CHECKS = [
-  "journal.lines", "journal.kinds", "journal.sequence", "journal.chain", "journal.mono", "journal.openings",
+  "journal.there", "journal.still", "journal.lines", "journal.kinds", "journal.sequence", "journal.chain", "journal.mono", "journal.openings",
   "journal.recovered", "run.ended", "checkpoints.files", "checkpoints.signature", "checkpoints.head", "checkpoints.last",
-  "key.stated", "key.same", "key.trust", "manifests.bound", "manifests.unbound", "manifests.verdict", "design.digest",
+  "since.extends", "key.stated", "key.same", "key.trust", "key.witnessed", "anchors.receipts", "anchors.identity",
+  "anchors.pushed", "anchors.chronology", "anchors.snapshot", "anchors.required", "anchors.covered", "anchors.remote",
+  "manifests.bound", "manifests.unbound", "manifests.verdict", "design.digest",
   ...DESIGN_RULES, "blocks.admitted", "blocks.drawn", "blocks.ended", "trials.ordered", "attempts.admitted",
   "attempts.joined", "attempts.numbered", "attempts.phases", "attempts.graded", "attempts.ended", "agents.planned",
   "agents.ended", "worlds.planned", "attempts.assured", "rows.bare", "answers.scored", "exchanges.admitted",
@@ -68,6 +72,13 @@ export class Report {
 
   withoutDesign(why) {
     for (const check of NEED_DESIGN) this.cannot(check, why);
+  }
+
+  /** There is no journal where one has to be. */
+  withoutJournal(why) {
+    this.look("journal.there");
+    this.fail("journal.there", why);
+    for (const check of this.lines.keys()) this.cannot(check, why);
   }
 
   withoutEntries(why) {

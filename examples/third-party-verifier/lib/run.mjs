@@ -2,6 +2,7 @@
 
 import fs from "node:fs";
 import { Agents } from "./checks/agents.mjs";
+import { Anchors } from "./checks/anchors.mjs";
 import { Attempts, Flight } from "./checks/attempts.mjs";
 import { Blocks, Finals } from "./checks/blocks.mjs";
 import { Checkpoints } from "./checks/checkpoints.mjs";
@@ -14,7 +15,7 @@ import { Manifests } from "./checks/manifests.mjs";
 import { Money } from "./checks/money.mjs";
 import { Openings } from "./checks/openings.mjs";
 import { Packs } from "./checks/packs.mjs";
-import { Folder } from "./folder.mjs";
+import { Folder, FolderFault } from "./folder.mjs";
 import { JsonFault, readCanonical } from "./json.mjs";
 import { journalLines } from "./journal.mjs";
 import { classify } from "./kinds.mjs";
@@ -28,13 +29,42 @@ const MINUTE = 60000;
 /** Verify the run at a path; throws FolderFault where there is no journal to read. `trust` is a fingerprint or null. */
 export function verifyRun(root, trust) {
   const folder = new Folder(root);
-  const fd = folder.open("journal.jsonl");
   const report = new Report();
+  const kind = folder.kind("journal.jsonl");
+  if (kind !== "file") {
+    if (!wasAdmitted(folder)) throw new FolderFault("there is no run that was admitted");
+    report.withoutJournal(kind === "nothing" ? "journal.jsonl is not there" : "journal.jsonl is no plain file");
+    return { report, entries: 0, runId: null };
+  }
+  const fd = folder.open("journal.jsonl");
   try {
-    return new Run(report, folder, trust).verify(fd);
+    const before = fs.fstatSync(fd);
+    report.look("journal.there");
+    const result = new Run(report, folder, trust).verify(fd, before.size);
+    if (before.size > 0) report.hold("journal.still", isStill(folder, before), "journal.jsonl changed while it was read");
+    return result;
   } finally {
     fs.closeSync(fd);
   }
+}
+
+/** Whether a folder holds more than the records of invocations that were refused. */
+function wasAdmitted(folder) {
+  if (["design.json", "summary.json", "grade_summary.json"].some((path) => folder.kind(path) !== "nothing")) return true;
+  if (["checkpoints", "packs", "blobs", "trials", "quarantine"].some((path) => folder.list(path).length > 0)) return true;
+  return folder.list("manifests").some(([name]) => {
+    try {
+      return readCanonical(folder.read(`manifests/${name}`))?.verdict === "admitted";
+    } catch (error) {
+      if (!(error instanceof FolderFault || error instanceof JsonFault)) throw error;
+      return false;
+    }
+  });
+}
+
+function isStill(folder, before) {
+  const now = folder.stat("journal.jsonl");
+  return now !== null && ["dev", "ino", "size", "mtimeMs", "ctimeMs"].every((name) => now[name] === before[name]);
 }
 
 class Run {
@@ -48,6 +78,7 @@ class Run {
     this.withheld = new Withheld(report, folder);
     this.checkpoints = new Checkpoints(report, folder, trust);
     this.openings = new Openings(report);
+    this.anchors = new Anchors(report, folder, design);
     this.manifests = new Manifests(report, folder);
     this.packs = new Packs(report, folder, this.withheld);
     this.files = new Files(report, folder, this.withheld);
@@ -68,9 +99,9 @@ class Run {
     this.time = null;
   }
 
-  verify(fd) {
+  verify(fd, size) {
     const { report } = this;
-    for (const line of journalLines(fd)) this.#line(line);
+    for (const line of journalLines(fd, size)) this.#line(line);
     if (this.lines === 0) report.fail("journal.lines", "there is no entry");
     if (this.blind) report.withoutEntries("a line before cannot be read");
     const { state, blind, lines } = this;
@@ -89,6 +120,7 @@ class Run {
       this.packs.end();
       this.openings.end(state);
       this.manifests.end();
+      this.anchors.end(state, lines);
       this.flight.end(state);
       if (this.design !== null) {
         for (const id of state.openAttempts) this.grades.check(state.attempts.get(id));
@@ -121,11 +153,17 @@ class Run {
     } catch (error) {
       if (!(error instanceof JsonFault)) throw error;
       report.fail("journal.lines", `${where}: ${error.message}`);
-      this.blind = true;
-      this.seq += 1;
+      this.#unread();
       return;
     }
     this.#value(value, { where, index, before });
+  }
+
+  /** A line that nobody can read: what it opened, and what follows from it, is not known. */
+  #unread() {
+    this.blind = true;
+    this.seq += 1;
+    this.mono = 0;
   }
 
   #value(value, { where, index, before }) {
@@ -134,19 +172,18 @@ class Run {
     const found = classify(value);
     if (found === "no entry") {
       report.fail("journal.kinds", `${where}: is no entry of a known shape`);
-      this.blind = true;
-      this.seq += 1;
+      this.#unread();
       return;
     }
     report.hold("journal.sequence", value.seq === this.seq, `${where}: seq is ${value.seq}, where ${this.seq} is next`);
     this.seq = value.seq + 1;
     report.hold("journal.chain", value.prev === before, `${where}: prev is not the line before`);
     if (found === "unknown kind") report.cannot("journal.kinds", `${where}: kind ${value.kind} is not known`);
-    const opens = value.kind === "run.resumed" || value.kind === "run.admitted";
+    const opens = value.kind === "run.resumed" || (value.kind === "run.admitted" && index === 0);
     report.hold("journal.mono", opens || value.mono >= this.mono, `${where}: mono falls`);
     this.mono = value.mono;
     this.#clock(value, opens, where);
-    if (found === "entry" && !this.blind) this.#entry({ ...value, where, index });
+    if (found === "entry" && !this.blind) this.#entry({ ...value, where, index, opens });
   }
 
   #clock({ time }, opens, where) {
@@ -159,8 +196,9 @@ class Run {
     const { state } = this;
     const { kind, body } = entry;
     this.openings.entry(entry, state);
-    if (kind === "run.admitted" || kind === "run.resumed") state.open(body);
+    if (entry.opens) state.open(kind, body);
     this.checkpoints.entry(entry);
+    this.anchors.entry(entry);
     this.manifests.entry(entry, state);
     this.packs.entry(entry);
     this.files.entry(entry);

@@ -21,6 +21,7 @@ export class Attempt {
     this.files = new Map();
     this.exchanges = [];
     this.inFlight = 0;
+    this.lastEnd = null; // the latest exchange.ended that ended one in flight
     this.unknown = false;
     this.said = new Set(); // reasons of its exchanges
     this.charged = 0n;
@@ -46,6 +47,7 @@ export class State {
     this.first = null; // body of entry 0
     this.attempts = new Map();
     this.openAttempts = new Set();
+    this.folders = new Set(); // of attempts, but for question rows
     this.trials = new Map();
     this.finals = { finals: 0, pass: 0, fail: 0, ungraded: 0 };
     this.admittedInOpening = 0;
@@ -65,11 +67,11 @@ export class State {
     return this.finals.finals === this.design.trialCount;
   }
 
-  /** A run.admitted or run.resumed begins an opening. */
-  open(body) {
+  /** Entry 0 or a run.resumed begins an opening. */
+  open(kind, body) {
     this.opening += 1;
     this.admittedInOpening = 0;
     this.drain = null;
-    this.first ??= body;
+    if (kind === "run.admitted") this.first = body;
   }
 }

@@ -19,7 +19,10 @@ export class Attempts {
     report.look("attempts.admitted");
     report.look("attempts.ended");
     if (attempt === undefined) {
-      if (this.design !== null) report.fail("attempts.admitted", `${where}: is ${kind} of ${body.attempt}, which was not admitted`);
+      const [trial, number] = body.attempt.split("/");
+      if (Number(number) < (state.trials.get(trial)?.attempts ?? 0)) {
+        report.fail("attempts.ended", `${where}: is ${kind} of ${body.attempt}, which is not open`);
+      } else if (this.design !== null) report.fail("attempts.admitted", `${where}: is ${kind} of ${body.attempt}, which was not admitted`);
       return null;
     }
     if (attempt.ended !== null) {
@@ -37,10 +40,6 @@ export class Attempts {
     }
     const trial = design.trials.get(body.trial) ?? null;
     report.look("attempts.joined");
-    if (state.attempts.has(body.attempt)) {
-      report.fail("attempts.numbered", `${where}: admits ${body.attempt} again`);
-      return;
-    }
     const wrong = trial === null ? "is of no planned trial" : this.#misplaced(body, trial, state);
     if (wrong !== null) report.fail("attempts.joined", `${where}: ${body.attempt} ${wrong}`);
     const attempt = new Attempt(body, trial, state.opening, trial === null ? null : design.rows.has(trial.task));
@@ -64,6 +63,7 @@ export class Attempts {
   #keep(attempt, state) {
     state.attempts.set(attempt.id, attempt);
     state.openAttempts.add(attempt.id);
+    if (!attempt.row) state.folders.add(attempt.admitted.folder);
   }
 
   #misplaced(body, trial, state) {
@@ -166,17 +166,18 @@ export class Attempts {
     }
     const assurance = attempt.verifierEnded?.assurance ?? null;
     report.look("attempts.assured");
-    const planned = attempt.verifierWorld ? "isolated" : (design?.value.grading.assurance ?? "isolated");
-    const own = attempt.verifierWorld === (body.assurance === "isolated") || design === null || body.assurance === planned;
-    if (body.assurance !== assurance || (assurance !== null && !own)) {
-      report.fail("attempts.assured", `${where}: ${body.assurance}, where the verifier's is ${assurance} and ${planned} is planned`);
+    // Without a world for the verifier a grade is never isolated, also where the design's word for it is absent.
+    const shared = design === null ? ["shared", "live"] : [design.value.grading.assurance ?? null];
+    const may = attempt.verifierWorld ? ["isolated"] : shared;
+    if (body.assurance !== assurance || (assurance !== null && !may.includes(body.assurance))) {
+      report.fail("attempts.assured", `${where}: ${body.assurance}, where the verifier's is ${assurance}, and not of its world`);
     }
   }
 
   #ended(body, attempt, where, state) {
     const { report } = this;
-    report.look("attempts.graded");
     const { outcome, exception } = body;
+    if (attempt.graded !== null || outcome === "completed") report.look("attempts.graded");
     const cut = outcome === "lost" || (outcome === "interrupted" && ["disk_full", "write_failed"].includes(exception));
     if (outcome === "completed" ? attempt.graded === null : attempt.graded !== null && !cut) {
       report.fail("attempts.graded", `${where}: ${attempt.id} ended as ${outcome}, ${attempt.graded === null ? "not graded" : "graded"}`);

@@ -33,11 +33,10 @@ export class Checkpoints {
     if (kind !== "checkpoint.made") return;
     report.look("checkpoints.files");
     const name = `${String(body.size).padStart(12, "0")}.note`;
-    if (body.path !== `checkpoints/${name}` || body.size > index || body.size < 1) {
+    if (body.path !== `checkpoints/${name}` || body.size > index) {
       report.fail("checkpoints.files", `${where}: names ${body.path} of ${body.size} entries`);
       return;
     }
-    if (this.named.has(name)) report.fail("checkpoints.files", `${where}: names ${body.path} again`);
     this.named.set(name, { body, where });
     try {
       if (sha256hex(this.folder.read(body.path)) !== body.sha256) {

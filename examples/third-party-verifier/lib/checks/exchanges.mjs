@@ -85,6 +85,7 @@ export class Exchanges {
     if (body.chunks !== null) this.#chunks(body, where);
     this.#cost(body, exchange, charged, attempt, where);
     exchange.ended = true;
+    attempt.lastEnd = body;
     exchange.error = body.error !== null;
     exchange.released = body.outcome === "released";
     if (body.outcome === "unknown") attempt.unknown = true;

@@ -105,10 +105,9 @@ export class Files {
 
   #unlisted(state, places) {
     const folders = new Set();
-    for (const attempt of state.attempts.values()) {
-      if (attempt.row) continue;
-      folders.add(attempt.admitted.folder);
-      folders.add(attempt.admitted.folder.split("/").slice(0, 2).join("/"));
+    for (const folder of state.folders) {
+      folders.add(folder);
+      folders.add(folder.split("/").slice(0, 2).join("/"));
     }
     for (const place of places) this.named.add(place);
     const files = new Set(["design.json", "journal.jsonl", "lock", "withheld.json"]);
@@ -128,7 +127,7 @@ export class Files {
   /** A folder whose files may stand by their names. */
   #flat(folder, known, say) {
     for (const [name, kind] of this.folder.list(folder)) {
-      if (!name.startsWith(".") && (kind === "folder" || !known(name) || (kind !== "file" && folder !== "checkpoints" && folder !== "manifests"))) {
+      if (!name.startsWith(".") && (kind !== "file" || !known(name))) {
         say(`${folder}/${name}`, kind);
       }
     }

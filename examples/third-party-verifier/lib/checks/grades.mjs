@@ -111,8 +111,7 @@ export class Grades {
   #tests(graded, attempt) {
     const short = graded.grade === "ungraded" && STOPPED_SHORT.has(graded.reason);
     if (attempt.verifierEnded === null) {
-      if (short) return this.#empty(graded);
-      return attempt.ended?.outcome === "completed" ? null : "no verifier ended before"; // agents.ended says so
+      return short ? this.#empty(graded) : "no verifier ended before";
     }
     let rewards;
     let why;

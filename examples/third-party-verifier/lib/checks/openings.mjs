@@ -41,7 +41,7 @@ export class Openings {
       this.pending = new Set();
     } else if (kind === "attempt.ended") {
       const due = this.pending.delete(body.attempt);
-      if (due !== (body.outcome === "lost") && state.openAttempts.has(body.attempt)) {
+      if (due !== (body.outcome === "lost")) {
         report.look("journal.recovered");
         report.fail("journal.recovered", `${where}: ${body.attempt} ended as ${body.outcome}`);
       }
