@@ -46,7 +46,7 @@ _EXTRA = record(line=TEXT, trial=_TRIAL, anchored=ANCHORED, vkey=TEXT)
 
 OTHERS = "anything of the run's other trials, or that the run as a whole holds: verify the run for that"
 NO_ANCHOR = "when: the operator could have made the run, and this checkpoint of it, at any time, and left another out"
-MADE_UP = "that its model is a real one, and none that is made up: the run's design says so, and verifying the run"
+MADE_UP = "that its model is a real one: whether one is made up, the run's design says; verify the run for that"
 OWN_WORD = "that the checkpoint stands at the anchor: that is what the receipt says itself; look there"
 
 
@@ -213,6 +213,7 @@ def verify_receipt(
             "anchored": "; ".join(_place(each) for each in receipt.anchored) or "nowhere, by its own word",
         },
         shown=(
+            *((f"the checkpoint stands at {', '.join(asked.anchors)} now",) if asked.anchors else ()),
             f"this trial's result in run {run} is {said}, and stood there when its first {head.size:,} entries did",
         ),
         caveats=(

@@ -16,6 +16,7 @@ from primitives import Signer
 from stories import full_story
 
 import proctor_verify
+from proctor_verify import documents
 from proctor_verify.checks import CHECKS
 from proctor_verify.cli import main
 
@@ -101,7 +102,7 @@ def test_json_is_sorted_and_the_same_for_a_run_that_was_moved(
 def test_the_table_of_checks(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--checks"]) == 0
     rows = capsys.readouterr().out.splitlines()
-    assert [row.split("`")[1] for row in rows[2:]] == [check.id for check in CHECKS]
+    assert [row.split("`")[1] for row in rows[2:]] == [check.id for check in (*CHECKS, *documents.CHECKS)]
     assert all(row.count("|") == 3 for row in rows)
 
 
