@@ -7,14 +7,19 @@ import stat
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from proctor_verify import attestations, growth, notes, receipts
 from proctor_verify.elsewhere import Asked
 from proctor_verify.errors import Unreadable
 from proctor_verify.report import plain
-from proctor_verify.standalone import MAX_BYTES, FileReport
+from proctor_verify.standalone import MAX_BYTES, FileCheck, FileReport
 
-CHECKS = (*receipts.RECEIPT_CHECKS, *growth.CONSISTENCY_CHECKS, *attestations.ATTESTATION_CHECKS)
+CHECKS: tuple[FileCheck[Any], ...] = (
+    *receipts.RECEIPT_CHECKS,
+    *growth.CONSISTENCY_CHECKS,
+    *attestations.ATTESTATION_CHECKS,
+)
 
 
 def is_file(path: str | PathLike[str]) -> bool:

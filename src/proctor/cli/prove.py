@@ -84,7 +84,8 @@ def _receipt(run: RunFolder, text: str, cache: Path) -> TrialReceipt:
         wanted = one_row(planned_rows(read_design(run.design_path)), text).trial.id
     receipt = prove_trial(run, wanted, cache=cache, identify=identify)
     if is_made_up(run, receipt.trial["model"]):
-        say(f"SYNTHETIC: {safe(str(receipt.trial['model']))} is made up by rules; a receipt does not say so, the run does")
+        model = safe(str(receipt.trial["model"]))
+        say(f"SYNTHETIC: {model} is made up by rules; a receipt does not say so, the run does")
     return receipt
 
 
