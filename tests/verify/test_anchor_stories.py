@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import shutil
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +25,7 @@ from plants_anchors import WITNESS, cosigned_beside, from_kept, kept
 from primitives import Signer
 from steps import Step
 
-from proctor_verify import Report, Status, verify
+from proctor_verify import Report, Status, repository, verify
 from proctor_verify.cli import main
 from proctor_verify.report import render_text
 
@@ -312,6 +313,14 @@ def test_what_cannot_be_reached_cannot_be_told(run: Path, where: str) -> None:
     report = verify(run, anchored_story().signer.fingerprint, anchors=[where])
     assert result(report, "anchors.remote")[0] is Status.CANNOT_TELL
     assert report.failed() == [] and report.exit_status == 1
+
+
+def test_a_server_that_never_answers_is_not_waited_for(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repository, "SECONDS", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        where = f"git://127.0.0.1:{silent.getsockname()[1]}/anchors.git"
+        status, seen = result(verify(run, anchors=[where]), "anchors.remote")
+    assert status is Status.CANNOT_TELL and "did not end within 0.3 seconds" in seen
 
 
 def test_a_place_without_a_name_is_refused(run: Path) -> None:
