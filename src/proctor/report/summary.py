@@ -14,6 +14,7 @@ from proctor.core.outcomes import GradeState
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence.runfolder import RunFolder
+from proctor.report.anchored import anchored, anchored_lines
 from proctor.report.cells import CellResult, cells
 from proctor.report.compared import comparison_lines
 from proctor.report.comparing import comparisons
@@ -48,11 +49,13 @@ def print_end(run: Path, exit_status: int, reason: Reason | None, message: str |
         head = f"{safe(reading.design.study.name)} · {safe(reading.design.stage.name)}: "
         key = fingerprint(reading)
         complete = reading.complete
+        held, entries = anchored(reading), reading.state.entries
     except Refusal as refusal:
         body, head, key, complete = [f"the run cannot be read: {safe(str(refusal))}"], "", None, False
+        held, entries = [], 0
     try:
         click.secho(head + ending(exit_status, reason, message), bold=True)
-        for line in [*body, "", *next_steps(run, key, complete=complete)]:
+        for line in [*body, "", *_anchored(run, held, entries), *next_steps(run, key, complete=complete)]:
             click.echo(line)
     except BrokenPipeError:
         pass  # the status of a run is that of its record, whoever stopped reading
@@ -72,6 +75,15 @@ def ending(exit_status: int, reason: Reason | None, message: str | None) -> str:
             # a message of one word is the cause of a stop, which the reason says better
             text += f": {reason.id}" + (f", {safe(said)}" if " " in said else "")
     return f"{text} (exit status {exit_status})"
+
+
+def _anchored(run: Path, held: list[dict[str, Any]], entries: int) -> list[str]:
+    """Where the run is anchored, and what to type where that is not all of it."""
+    told = anchored_lines(held, entries)
+    lines = [f"{'' if number else 'anchored':10} {line}" for number, line in enumerate(told)]
+    if any(each["size"] != entries for each in held):
+        lines.append(f"push       {safe(command('proctor', 'anchor', short_path(run)))}")
+    return lines
 
 
 def next_steps(run: Path, key: str | None, *, complete: bool) -> list[str]:

@@ -7,6 +7,7 @@ push failed until one works again. An anchor that took nothing for `Tempo.give_u
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -117,6 +118,8 @@ class Anchoring:
         self._tempo = TEMPO
         self._clock = SystemClock()
         self._stand: list[Receipt] = []
+        # entries of its own behind each checkpoint
+        self._own: Counter[int] = Counter()
 
     def as_record(self) -> list[dict[str, Any]]:
         """What each anchor holds, as `receipts.held` has it."""
@@ -196,8 +199,10 @@ class Anchoring:
             pusher.close()
 
     async def _newest(self) -> Checkpoint:
-        """The newest checkpoint of this opening; one is made where there is none."""
-        if self._journal.newest is None:
+        """The newest checkpoint of this opening; one is made where there is none, or more than pushes since then."""
+        newest = self._journal.newest
+        # the one after it is the entry that names it
+        if newest is None or self._journal.size > newest["size"] + 1 + self._own[newest["size"]]:
             await self._journal.checkpoint()
         made = self._journal.newest
         assert made is not None, "one was made"
@@ -208,12 +213,17 @@ class Anchoring:
             receipt = await pusher.keep(taken)
         except OSError as error:
             raise write_refusal(error, "checkpoints") from error
-        await self._journal.append(Kind.CHECKPOINT_ANCHORED, receipt.entry())
+        await self._post(Kind.CHECKPOINT_ANCHORED, receipt.entry())
         self._stand = [each for each in self._stand if each.anchor is not receipt.anchor] + [receipt]
         self.gate.open(receipt.anchor)
 
+    def _post(self, kind: Kind, body: Mapping[str, Any]) -> asyncio.Future[int]:
+        newest = self._journal.newest
+        self._own[0 if newest is None else newest["size"]] += 1
+        return self._journal.post(kind, body)
+
     async def _failed(self, place: Place, checkpoint: Checkpoint, failed: AnchorFailed, stop: Stop | None) -> None:
-        said = self._journal.post(Kind.ANCHOR_FAILED, failure(place, checkpoint, failed))
+        said = self._post(Kind.ANCHOR_FAILED, failure(place, checkpoint, failed))
         if self._required:
             # in one step with the entry: no block may be admitted behind it
             self.gate.shut(place.kind)
