@@ -19,6 +19,7 @@ _CHUNK = 1 << 20
 # More than any item: a path stands in an entry.
 _ITEM = 1 << 17
 _DIGEST = 32
+_PREFIXES = 1 << 16
 _BLOB = re.compile(rb'\{"blob":"([0-9a-f]{64})","size":(0|[1-9][0-9]{0,15})\}')
 _FILE = re.compile(rb'\{"path":("(?:[^"\\]|\\.)*"),"sha256":"([0-9a-f]{64})","size":(0|[1-9][0-9]{0,15})\}', re.DOTALL)
 
@@ -40,6 +41,8 @@ class Withheld:
         # Digests of blobs one after the other, sorted: a run may have millions.
         self._digests = bytearray()
         self._sizes = array("Q")
+        # Where the digests begin that have the same first two bytes: nearly all are found at the first look.
+        self._starts = array("L")
         self._named = bytearray()
         self._named_files: set[str] = set()
 
@@ -110,9 +113,11 @@ class Withheld:
             if len(self._sizes) == MAX_BLOBS:
                 raise Unreadable(f"lists more than {MAX_BLOBS:,} blobs")
             before = digest
+            self._start_at(int.from_bytes(digest[:2], "big"))
             self._digests += digest
             self._sizes.append(int(match[2]))
             self._count(int(match[2]))
+        self._start_at(_PREFIXES)
         text.expect(b'],"files":[')
         last: str | None = None
         for match in text.items(_FILE):
@@ -127,6 +132,9 @@ class Withheld:
         text.expect(b'],"format":1}')
         text.end()
 
+    def _start_at(self, prefix: int) -> None:
+        self._starts.extend([len(self._sizes)] * (prefix + 1 - len(self._starts)))
+
     def _count(self, size: int) -> None:
         self.bodies += 1
         self.size += size
@@ -135,8 +143,12 @@ class Withheld:
         return bytes(self._digests[at * _DIGEST : (at + 1) * _DIGEST])
 
     def _find(self, digest: bytes) -> int | None:
-        at = bisect_left(range(len(self._sizes)), digest, key=self._digest)
-        return at if at < len(self._sizes) and self._digest(at) == digest else None
+        prefix = int.from_bytes(digest[:2], "big")
+        if prefix + 1 >= len(self._starts):
+            return None
+        low, high = self._starts[prefix], self._starts[prefix + 1]
+        at = bisect_left(range(high), digest, low, high, key=self._digest)
+        return at if at < high and self._digest(at) == digest else None
 
 
 class _Text:

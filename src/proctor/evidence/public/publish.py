@@ -5,6 +5,7 @@ The journal is read twice: a body that several fields name is withheld if one of
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -19,7 +20,7 @@ from proctor.core.files import NO_SPACE
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence.disk import Disk
-from proctor.evidence.entries import BLOB_FIELDS, JOURNAL, Chain, Entry, damaged, parse_line
+from proctor.evidence.entries import BLOB_FIELDS, JOURNAL, Chain, Entry, damaged, own_line, parse_line
 from proctor.evidence.kinds import FORMAT, Kind
 from proctor.evidence.lock import read_lock
 from proctor.evidence.public.copying import Copier
@@ -59,12 +60,12 @@ class Published:
 
 @dataclass
 class _Survey:
-    """The journal as it stood at the first reading: entries, and the bytes of their lines and of the whole file."""
+    """The journal at the first reading: what its entries say of the run, the SHA-256 of its lines, the file's size."""
 
     run_id: str = ""
     fingerprint: str = ""
     chain: Chain = field(default_factory=Chain)
-    offset: int = 0
+    digest: bytes = b""
     size: int = 0
     ended: bool = False
 
@@ -107,7 +108,7 @@ def publish(run: RunFolder, out: Path, asked: Collection[Withhold] = DEFAULT) ->
 
 def _survey(run: RunFolder, asked: Collection[Withhold], ledger: Ledger) -> _Survey:
     """Read the journal strictly, and note each blob that one of its names asks to leave out."""
-    found = _Survey()
+    found, digest = _Survey(), hashlib.sha256()
     with Source(run.path).open(JOURNAL) as file:
         found.size = os.fstat(file.fileno()).st_size
         for number, line in enumerate(read_lines(file), start=1):
@@ -122,9 +123,10 @@ def _survey(run: RunFolder, asked: Collection[Withhold], ledger: Ledger) -> _Sur
                     found.run_id, found.fingerprint = entry.body["run_id"], entry.body["key"]["fingerprint"]
             found.ended = kind is Kind.RUN_ENDED
             found.chain.advance(line)
-            found.offset += len(line) + 1
+            digest.update(line + b"\n")
     if found.chain.size == 0:
         raise damaged("the journal has no whole line", f"{JOURNAL}:1")
+    found.digest = digest.digest()
     return found
 
 
@@ -132,11 +134,15 @@ def _copy(source: Source, target: Target, asked: Collection[Withhold], ledger: L
     copier = Copier(source, target, asked, ledger)
     try:
         with source.open(JOURNAL) as file, target.new(JOURNAL) as copy:
+            digest = hashlib.sha256()
             for number, line in enumerate(islice(read_lines(file), survey.chain.size), start=1):
-                entry = parse_line(line, number)
                 with _understood(number):
-                    copier.take(_known(entry), entry.body)
+                    copier.take(*own_line(line))
                 copy.write(line + b"\n")
+                digest.update(line + b"\n")
+            # What is taken apart without ado was read strictly before.
+            if digest.digest() != survey.digest:
+                raise damaged("the journal is not what it was when it was read first", JOURNAL)
         copier.finish()
         copier.plain("design.json")
         for name in source.names("manifests/"):
