@@ -17,7 +17,7 @@ const NEED_DESIGN = [
 ];
 // since.extends, key.witnessed and anchors.remote are of what this program is not given: never applicable.
 const NEED_NO_ENTRIES = new Set([
-  "journal.there", "journal.still", "since.extends", "key.witnessed", "anchors.remote",
+  "journal.there", "journal.still", "since.extends", "key.trust", "key.witnessed", "anchors.remote",
   "journal.lines", "journal.kinds", "journal.sequence", "journal.chain", "journal.mono", "checkpoints.signature",
   "checkpoints.head", "checkpoints.last", "design.digest", ...DESIGN_RULES,
 ]);
@@ -36,7 +36,10 @@ export const CHECKS = [
   "files.digests", "files.unlisted", "withheld.named", "grades.recomputed", "attempts.derived", "summary.recomputed",
 ];
 
-export const RECEIPT_CHECKS = ["receipt.form", "receipt.signed", "receipt.included", "receipt.record"];
+// receipt.anchored and receipt.witnessed, too, are of what this program is not given.
+export const RECEIPT_CHECKS = [
+  "receipt.form", "receipt.signed", "receipt.included", "receipt.record", "receipt.anchored", "receipt.witnessed",
+];
 export const PROOF_CHECKS = ["proof.form", "proof.signed", "proof.consistent"];
 
 // What may be without an answer where nobody said whose key it should be.

@@ -47,7 +47,7 @@ export class State {
     this.first = null; // body of entry 0
     this.attempts = new Map();
     this.openAttempts = new Set();
-    this.folders = new Set(); // of attempts, but for question rows
+    this.folders = new Map(); // folder -> its attempt, but for question rows
     this.trials = new Map();
     this.finals = { finals: 0, pass: 0, fail: 0, ungraded: 0 };
     this.admittedInOpening = 0;

@@ -63,7 +63,7 @@ export class Attempts {
   #keep(attempt, state) {
     state.attempts.set(attempt.id, attempt);
     state.openAttempts.add(attempt.id);
-    if (!attempt.row) state.folders.add(attempt.admitted.folder);
+    if (!attempt.row) state.folders.set(attempt.admitted.folder, attempt);
   }
 
   #misplaced(body, trial, state) {

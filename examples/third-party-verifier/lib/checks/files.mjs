@@ -104,10 +104,10 @@ export class Files {
   }
 
   #unlisted(state, places) {
-    const folders = new Set();
-    for (const folder of state.folders) {
-      folders.add(folder);
-      folders.add(folder.split("/").slice(0, 2).join("/"));
+    const folders = new Map(); // of what attempts have, and whether they have ended, so that all in it is named
+    for (const [folder, attempt] of state.folders) {
+      folders.set(folder, attempt.ended !== null);
+      folders.set(folder.split("/").slice(0, 2).join("/"), true);
     }
     for (const place of places) this.named.add(place);
     const files = new Set(["design.json", "journal.jsonl", "lock", "withheld.json"]);
@@ -143,7 +143,7 @@ export class Files {
           const own = `${place}/${number}`;
           if (number.startsWith(".")) continue;
           if (inner !== "folder" || !folders.has(own)) say(own, inner);
-          else this.#below(own, say);
+          else if (folders.get(own)) this.#below(own, say);
         }
       }
     }

@@ -55,6 +55,10 @@ export class Manifests {
 
   #bound(path, design) {
     const { report } = this;
+    if (!isPlace(path)) {
+      report.cannot("manifests.verdict", `${path} is no place of a manifest`);
+      return;
+    }
     const [value, why] = this.#read(path);
     const say = (seen) => report.fail("manifests.verdict", `${path} ${seen}`);
     report.look("manifests.verdict");
