@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -148,3 +149,21 @@ def test_from_python_what_is_withheld_is_refused(copy: Path) -> None:
         with pytest.raises(Refused) as refused:
             ask()
         assert refused.value.reasons == ("evidence_withheld",)
+
+
+@pytest.mark.parametrize("what", ["none", "deep", "a FIFO", "a link", "other types"])
+def test_a_list_that_is_none_is_said_by_type(what: str, proctor: Any, copy: Path) -> None:
+    path = copy / "withheld.json"
+    path.unlink()
+    if what == "a FIFO":
+        os.mkfifo(path)
+    elif what == "a link":
+        path.symlink_to("/dev/zero")
+    else:
+        content = {"none": b"[]", "deep": b"[" * 100_000, "other types": b'{"blobs":[{"blob":1,"size":1}],"files":[]}'}
+        path.write_bytes(content[what])
+    for words in (["resume", copy], ["show", copy, TRIAL], ["export", "public", copy, "-o", copy.parent / "again"]):
+        said = proctor(*words)
+        assert said.status == 3, words
+        assert "refused: evidence_damaged" in said.err or "refused: evidence_unreadable" in said.err
+    assert proctor("show", copy).status == 0

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from money_stories import money_story
 from stories import full_story
 
+from disks import UnsyncedDisk
 from journal_parts import agent_started, attempt_admitted, attempt_ended, create, ended, reopen
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -254,6 +255,44 @@ async def test_quarantined_bodies_are_left_out_with_any_kind_of_body(tmp_path: P
     assert copied(run.path, tmp_path / "shown", Withhold.ARTIFACTS).withheld == {}
     for copy in ("copy", "shown"):
         assert verify(tmp_path / copy).failed() == verify(run.path).failed()
+
+
+_NAMES = [
+    "agent/.dot/x",
+    "agent/a b\nc",
+    'agent/"quoted"\\',
+    "agent/\uffff",
+    "agent/\U00010000",
+    "agent/\u00fc",
+    "artifacts/\u2028",
+    "verifier/reward.txt/below",
+    "verifier/x",
+    "other.txt",
+]
+
+
+async def test_files_of_any_name(tmp_path: Path) -> None:
+    run, journal = await create(tmp_path / "run", disk=UnsyncedDisk())
+    body = attempt_admitted()
+    await journal.append(Kind.ATTEMPT_ADMITTED, body)
+    named = [run.write_atomic(f"{body['folder']}/{name}", name.encode()) for name in _NAMES]
+    below = [{**file.as_record(), "path": name, "role": "source"} for file, name in zip(named, _NAMES, strict=True)]
+    await journal.append(Kind.ATTEMPT_FILES, {"attempt": body["attempt"], "files": below})
+    await journal.append(Kind.ATTEMPT_ENDED, attempt_ended(body["attempt"]))
+    run.write_atomic("design.json", b"{}")
+    await journal.close(ended())
+    kinds = (Withhold.AGENT_FILES, Withhold.VERIFIER_FILES, Withhold.ARTIFACTS)
+    said = copied(run.path, tmp_path / "copy", *kinds)
+    assert said.left_out.count == 0
+    assert [each["path"] for each in listed(tmp_path / "copy")["files"]] == sorted(
+        f"{body['folder']}/{name}" for name in _NAMES if name != "other.txt"
+    )
+    assert [path for path in files(tmp_path / "copy") if path.startswith("trials/")] == [f"{body['folder']}/other.txt"]
+    for asked in (kinds, (Withhold.ANSWERS,)):
+        shutil.rmtree(tmp_path / "copy")
+        copied(run.path, tmp_path / "copy", *asked)
+        failed = verify(tmp_path / "copy").failed()
+        assert "withheld.named" not in failed and failed == verify(run.path).failed()
 
 
 # What refuses.
