@@ -183,6 +183,11 @@ def fault(name: str, why: str) -> Head:
     return Head(name, 0, b"", why)
 
 
+def first_entries(count: int) -> str:
+    """How much of a journal a checkpoint covers, in words."""
+    return "the first entry" if count == 1 else f"the first {count:,} entries"
+
+
 def witnessed_here(folder: Folder, sizes: Iterable[int], witnesses: Sequence[notes.Witness]) -> Iterator[Head]:
     """The checkpoints of the run's own folder that are notes, with who signed them; what else they are is not asked."""
     for size in sizes:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from proctor_verify import notes
 from proctor_verify.anchors import Receipt
-from proctor_verify.elsewhere import Head, Place
+from proctor_verify.elsewhere import Head, Place, first_entries
 from proctor_verify.errors import Unreadable
 from proctor_verify.prices import usd
 from proctor_verify.report import Result, Status, plain
@@ -46,14 +46,14 @@ def _claims(run: Run, seen: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if head := _latest(run, place):
             yield (
                 "anchors.remote checkpoints.head",
-                f"anchored: nothing in the first {head.size:,} entries was changed since their checkpoint was put at "
+                f"anchored: nothing in {first_entries(head.size)} was changed since their checkpoint was put at "
                 f"{_short(place.where)}{_when(run, place, head)}",
             )
     since = run.elsewhere.since
     if since is not None:
         yield (
             "since.extends",
-            f"extended: nothing in the first {since.size:,} entries was changed since you kept their checkpoint; "
+            f"extended: nothing in {first_entries(since.size)} was changed since you kept their checkpoint; "
             f"{run.size - since.size:,} are new",
         )
     yield "key.witnessed", f"witnessed: {seen.get('key.witnessed')}"
@@ -110,8 +110,8 @@ def _when_at_all(run: Run) -> Iterator[str]:
         )
     first = min(head.size for place in run.elsewhere.places for head in place.heads if _stands(run, head))
     yield (
-        f"what came before: the first checkpoint that was read covers {_entries(first)}; until then its operator could "
-        "have begun anew"
+        f"what came before: the first checkpoint that was read covers {first_entries(first)}; until then its operator "
+        "could have begun anew"
     )
     yield LEFT_OUT
     for place in run.elsewhere.places:
@@ -152,10 +152,6 @@ def _signer(run: Run) -> str:
     except Unreadable:
         key = None
     return f"{key.name} {key.fingerprint}" if key is not None else "unknown"
-
-
-def _entries(count: int) -> str:
-    return "1 entry" if count == 1 else f"{count:,} entries"
 
 
 def _short(text: str) -> str:

@@ -274,6 +274,16 @@ def test_money_that_is_not_known_cannot_be_planned(folder: Path) -> None:
     assert Decimal(planned.tables["stages"]["main"]["expected_costs"]["practice"]) == 2 * (pilot.cost or 0)
 
 
+def test_a_run_is_held_against_a_checkpoint_that_was_kept(folder: Path) -> None:
+    run = Study.from_tables(tables()).run()
+    first = min((run.path / "checkpoints").glob("*.note"))
+    verification = run.verify(since=first, anchors=[str(first)])
+    assert verification.ok and verification.checks["since.extends"] == verification.checks["anchors.remote"] == "pass"
+    assert any(each.startswith("extended: nothing in the first entry was") for each in verification.shown)
+    other = Study.from_tables(tables()).run(out="again")
+    assert other.verify(since=first).checks["since.extends"] == "fail"
+
+
 def test_a_run_that_was_tampered_with(folder: Path) -> None:
     run = Study.from_tables(tables()).run()
     journal = run.path / "journal.jsonl"
@@ -286,4 +296,5 @@ def test_a_run_that_was_tampered_with(folder: Path) -> None:
         Run.open(run.path).to_rows()
     assert refused.value.reasons == ("evidence_damaged",)
     journal.unlink()
-    assert "journal.jsonl" in (run.verify().unreadable or "")
+    gone = run.verify()
+    assert not gone.ok and gone.checks["journal.there"] == "fail"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -208,14 +208,26 @@ class Run:
             finished = perform(work)
         return Run(self.path, said) if finished is None else Run.ended(finished)
 
-    def verify(self, key: str | None = None, *, deadline_sec: float = 3600.0) -> Verification:
+    def verify(
+        self,
+        key: str | None = None,
+        *,
+        anchors: Sequence[str] = (),
+        since: str | PathLike[str] | None = None,
+        witnesses: Sequence[str] = (),
+        deadline_sec: float = 3600.0,
+    ) -> Verification:
         """Have the evidence re-checked by the second program, which shares no code with this one.
 
         Args:
             key: whose signature counts: a vkey, a file that holds one, or `sha256:HEX` (`proctor keys`).
+            anchors: where its checkpoints stand too: addresses or folders of git repositories, folders, note files.
+            since: the file of a checkpoint that was kept: what is new must extend it.
+            witnesses: who else must have signed a checkpoint: vkeys, or files that hold one.
             deadline_sec: how long it may take.
 
         Raises:
             TimeoutError: it did not end in time.
         """
-        return verify(self.path, key, deadline_sec)
+        kept = fspath(since) if since is not None else None
+        return verify(self.path, key, deadline_sec, anchors=anchors, since=kept, witnesses=witnesses)

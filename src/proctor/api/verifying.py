@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,14 +25,15 @@ class Verification:
     """What the second program says. `findings` is empty where everything holds; of many it has the first of each check.
 
     `checks` has how each check came out (pass, fail, not applicable, cannot tell). `unreadable` says why nothing could
-    be checked, None else. `caveats` are what this evidence cannot prove even where everything holds. `synthetic` names
-    the models that are made up.
+    be checked, None else. `shown` is what this evidence shows where everything holds, in sentences, and `caveats` are
+    what it cannot show even then. `synthetic` names the models that are made up.
     """
 
     exit_status: int
     run_id: str | None
     checks: dict[str, str]
     findings: tuple[Finding, ...]
+    shown: tuple[str, ...]
     caveats: tuple[str, ...]
     synthetic: tuple[str, ...]
     unreadable: str | None
@@ -42,17 +44,24 @@ class Verification:
         return self.exit_status == 0
 
 
-def verify(run: Path, key: str | None, deadline_sec: float) -> Verification:
+def verify(
+    run: Path,
+    key: str | None,
+    deadline_sec: float,
+    *,
+    anchors: Sequence[str] = (),
+    since: str | None = None,
+    witnesses: Sequence[str] = (),
+) -> Verification:
     """Start the second program, and read its report.
 
     Raises:
         TimeoutError: it did not come to an end by the deadline.
         RuntimeError: it ended without a report.
     """
+    command = second_program(run, key, as_json=True, anchors=anchors, since=since, witnesses=witnesses)
     try:
-        ended = subprocess.run(
-            second_program(run, key, as_json=True), capture_output=True, timeout=deadline_sec, check=False
-        )
+        ended = subprocess.run(command, capture_output=True, timeout=deadline_sec, check=False)
     except subprocess.TimeoutExpired as fault:
         raise TimeoutError(f"the second program did not end within {deadline_sec} s") from fault
     if not ended.stdout:
@@ -68,6 +77,7 @@ def verify(run: Path, key: str | None, deadline_sec: float) -> Verification:
             for check in failed
             for found in check["findings"] or [{"path": "", "seen": check["seen"]}]
         ),
+        shown=tuple(report["shown"]),
         caveats=tuple(report["caveats"]),
         synthetic=tuple(report["synthetic"]),
         unreadable=report["unreadable"],

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from proctor_verify import notes
 from proctor_verify.check import Check
 from proctor_verify.checks.heads import head_fault
-from proctor_verify.elsewhere import Head, witnessed_here
+from proctor_verify.elsewhere import Head, first_entries, witnessed_here
 from proctor_verify.errors import Unreadable
 from proctor_verify.journal import Entry
 
@@ -113,4 +113,4 @@ class Seen(Check):
 def signed_words(witness: notes.Witness, size: int, time: int | None) -> str:
     """That a witness signed up to an entry, and when, by its own clock."""
     when = f" on {notes.date_of(time)}" if time is not None else ""
-    return f"{witness.key.name} signed the first {size:,} entries{when}"
+    return f"{witness.key.name} signed {first_entries(size)}{when}"
