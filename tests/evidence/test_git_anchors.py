@@ -107,6 +107,15 @@ def test_who_rejects_is_told_from_who_is_not_there(run: Path, tmp_path: Path) ->
     assert (absent.reason, absent.return_code) == (Reason.ANCHOR_UNREACHABLE, None)
 
 
+def test_a_machine_that_has_no_room_of_its_own_says_that(run: Path, tmp_path: Path) -> None:
+    remote = repository(tmp_path / "a.git")
+    made = checkpoint(run, 9)
+    (run / "scratch").write_text("in the way")
+    with git_anchor(run, remote) as anchor, pytest.raises(AnchorFailed) as raised:
+        anchor.push(made, AT)
+    assert (raised.value.reason, raised.value.return_code) == (Reason.WRITE_FAILED, None)
+
+
 def test_where_there_is_no_git(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = git_place(str(repository(tmp_path / "a.git")), run)
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -17,6 +17,7 @@ from anchor_parts import commits, contents, git, hook, repository
 from proctor.evidence.anchors import receipts
 from proctor.evidence.kinds import Kind
 from proctor.evidence.runfolder import RunFolder
+from proctor_verify.verification import verify
 
 __all__ = ["proctor"]
 pytestmark = pytest.mark.real
@@ -36,6 +37,13 @@ def ref(repository: Path) -> str:
     return found
 
 
+def check_at(proctor: Proctor, run: Path, *where: Path) -> None:
+    """The second program finds nothing wrong, there either."""
+    proctor.check(run)
+    report = verify(run, proctor.key, anchors=[str(each) for each in where])
+    assert report.exit_status == 0, [(result.check, result.findings) for result in report.results]
+
+
 def notes(run: Path) -> dict[int, bytes]:
     return {int(path.stem): path.read_bytes() for path in (run / "checkpoints").glob("*.note")}
 
@@ -50,7 +58,7 @@ def test_both_anchors_hold_what_the_run_says(proctor: Proctor, tmp_path: Path) -
     (tmp_path / "out").mkdir()
     made = study(tmp_path / "study", git=f"file://{remote}", drop="../out", every="1s", required=True)
     assert proctor("run", made, "--out", run, "--waive", "git_dirty")[0] == 0
-    proctor.check(run)
+    check_at(proctor, run, remote, tmp_path / "out")
     there = contents(remote, ref(remote))
     assert there[-1] == notes(run)[len(entries(run))] and set(there) <= set(notes(run).values())
     run_id = entries(run)[0].body["run_id"]
@@ -81,7 +89,7 @@ def test_a_repository_that_vanishes_in_the_middle(proctor: Proctor, tmp_path: Pa
         assert status == 5 and "anchor_unreachable" in words
         shutil.move(tmp_path / "away.git", remote)
         assert proctor("anchor", run)[0] == 0
-    proctor.check(run)
+    check_at(proctor, run, remote)
     assert contents(remote, ref(remote))[-1] == notes(run)[len(entries(run))]
 
 
@@ -100,7 +108,7 @@ def test_killed_between_a_push_and_its_receipt(proctor: Proctor, tmp_path: Path)
     assert len(commits(remote, ref(remote))) == 1 and receipts.standing(RunFolder(run)) == []
     status, said = proctor("resume", run, "--waive", "git_dirty", "--quiet")
     assert status == 0, said
-    proctor.check(run)
+    check_at(proctor, run, remote)
     stand = receipts.standing(RunFolder(run))
     there = commits(remote, ref(remote))
     assert len(there) == len(stand) + 1 and [each.commit for each in stand] == there[1:]
@@ -118,7 +126,7 @@ def test_killed_again_and_again_while_it_pushes(proctor: Proctor, tmp_path: Path
     if status != 0:
         status, said = proctor("resume", run, "--waive", "git_dirty", "--quiet")
         assert status == 0, said
-    proctor.check(run)
+    check_at(proctor, run, remote, tmp_path / "out")
     assert len(finals(run)) == 4
     there = contents(remote, ref(remote))
     assert set(there) <= set(notes(run).values()) and there[-1] == notes(run)[len(entries(run))]
@@ -166,7 +174,7 @@ def test_a_full_disk_at_the_drop_is_disclosed(proctor: Proctor, tmp_path: Path, 
     assert f"drop {small}: nothing yet" in said and "-m proctor anchor " in said
     (small / "filling").unlink()
     assert proctor("anchor", run)[0] == 0
-    proctor.check(run)
+    check_at(proctor, run, small)
     (file,) = small.glob("*/*.note")
     assert file.read_bytes() == notes(run)[len(entries(run))]
 
@@ -177,7 +185,7 @@ def test_places_that_the_study_does_not_name(proctor: Proctor, tmp_path: Path) -
     assert proctor("anchor", run)[0] == 3, "there is none to push to"
     assert proctor("anchor", run, "--git", f"https://me:{'secret'}@example.org/a.git")[0] == 3
     assert proctor("anchor", run, "--git", "a.git")[0] == 0
-    proctor.check(run)
+    check_at(proctor, run, first)
     (receipt,) = receipts.standing(RunFolder(run))
     assert (receipt.location, receipt.size) == (str(first), len(entries(run)))
     status, said = proctor("anchor", run, "--git", str(second))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from anchor_parts import admitted, commits, contents, git, hook, repository
-from fake_worlds import Bench, bodies, check_record, entries, write_study
+from fake_worlds import Bench, bodies, check_record, entries, findings, write_study
 from journal_parts import KEY, RUN_ID, create, ended, reopen
 from proctor.admission.finish import Stop
 from proctor.core.exits import Exit
@@ -28,6 +28,8 @@ from proctor.evidence.runfolder import RunFolder
 from proctor.evidence.scan import scan
 from proctor.runner import anchoring
 from proctor.runner.anchoring import Anchoring, Tempo
+from proctor_verify.report import Status
+from proctor_verify.verification import verify
 
 REF = f"refs/proctor/{RUN_ID}"
 
@@ -265,6 +267,15 @@ async def test_the_end_waits_for_no_anchor_for_ever(home: Path, monkeypatch: pyt
     assert len(receipts.standing(each.run)) == 1
 
 
+def check_anchored(run: Path, *where: Path) -> None:
+    """The second program finds there what the run says, and says so of each place."""
+    report = verify(run, KEY.fingerprint, anchors=[str(each) for each in where])
+    assert report.exit_status == 0, findings(report)
+    looked = {result.check: result.status for result in report.results if result.check.startswith("anchors.")}
+    assert looked["anchors.remote"] is Status.PASS
+    assert set(looked.values()) <= {Status.PASS, Status.NOT_APPLICABLE}
+
+
 def with_anchor(study: Path, **words: Any) -> Path:
     """The study, with anchors beside its folder."""
     lines = [
@@ -281,6 +292,7 @@ async def test_a_whole_run(home: Path, monkeypatch: pytest.MonkeyPatch, required
     run = home / "run"
     assert await Bench(study, monkeypatch).run(run) is Exit.DONE
     check_record(run)
+    check_anchored(run, home / "a.git", home / "out")
     first = [entry.kind for entry in entries(run)].index(Kind.BLOCK_ADMITTED)
     before = [body["anchor"] for body in bodies(run, Kind.CHECKPOINT_ANCHORED)]
     named = [entry.kind for entry in entries(run)[:first]].count(Kind.CHECKPOINT_ANCHORED)
@@ -307,6 +319,7 @@ async def test_a_run_that_requires_an_anchor_stops_and_goes_on_once_it_takes_som
     monkeypatch.chdir(home / "out")
     assert await bench.run(run, resume=True) is Exit.DONE
     check_record(run)
+    check_anchored(run, home / "a.git")
     (ref,) = git(home / "a.git", "for-each-ref", "--format=%(refname)").decode().split()
     assert len(commits(home / "a.git", ref)) >= 2
 

@@ -78,7 +78,8 @@ class Kind(Enum):
     )
     CHECKPOINT_ANCHORED = KindDoc(
         "checkpoint.anchored",
-        "Names a receipt that stands: a checkpoint is at an anchor too. All are named but those of the last checkpoint.",
+        "Names a receipt that stands: a checkpoint is at an anchor too. All are named but those of the last "
+        "checkpoint.",
         {
             "anchor": "git | drop",
             "path": "`checkpoints/<size, 12 digits>.<anchor>.json`",
