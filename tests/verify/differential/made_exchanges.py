@@ -36,7 +36,7 @@ class Writer:
         maker = self._maker
         whole = {**body, "attempt": self._attempt}
         maker.state.apply(kind, whole)
-        if kind is Kind.EXCHANGE_ENDED and maker.off("overrun"):
+        if kind is Kind.EXCHANGE_ENDED and not maker.over and maker.off("overrun"):
             whole["overrun"] = not whole["overrun"]
         refs = {name: maker.story.blob(bytes(content)) for name, content in (blobs or {}).items()}
         maker.story.add(kind.id, **whole, **refs)

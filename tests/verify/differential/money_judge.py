@@ -137,11 +137,15 @@ class _Replay:
         assert overrun == (charged > held)
 
     def _refused(self, body: Body) -> None:
+        if body["reason"] not in self._said:
+            # whoever refuses says it first: the ceiling was never asked
+            self.broken.add("ceiling.disclosed")
+            return
         exchange = f"{body['attempt']}/refused"
         denial = self._ceiling.hold(exchange, self._blocks[body["attempt"]], Usd.parse(body["held"]))
         if denial is None:
             self._ceiling.settle(exchange, ZERO)
-        if denial is None or _REASON[denial.scope] != body["reason"] or body["reason"] not in self._said:
+        if denial is None or _REASON[denial.scope] != body["reason"]:
             self.broken.add("ceiling.disclosed")
 
     def _denials(self, body: Body, rest: Sequence[Entry]) -> Iterator[Denial]:
