@@ -87,6 +87,7 @@ def _caveats(run: Run, strict: bool) -> Iterator[str]:
     if not strict:
         yield NO_KEY
     yield from _when_at_all(run)
+    yield from _not_pushed(run)
     models = run.design.parts.models if run.design is not None else {}
     if any(not model.synthetic for model in models.values()):
         yield OF_PROVIDERS
@@ -118,6 +119,17 @@ def _when_at_all(run: Run) -> Iterator[str]:
         if place.others:
             runs = "1 other run" if place.others == 1 else f"{place.others:,} other runs"
             yield f"what was left out there: {runs} with checkpoints at {_short(place.where)}, of this study or not"
+
+
+def _not_pushed(run: Run) -> Iterator[str]:
+    """Anchors of the design that did not take the last checkpoint, where that is no fault."""
+    anchors = run.design.parts.anchors if run.design is not None else None
+    if anchors is None or anchors.required or not run.ended:
+        return
+    standing = set(run.receipts.standing())
+    for anchor, location in anchors.locations.items():
+        if (run.size, anchor) not in standing:
+            yield f"when, of the end: no receipt says that {_short(location)} took the last checkpoint"
 
 
 def _not_looked(run: Run) -> str:

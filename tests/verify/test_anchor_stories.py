@@ -205,6 +205,15 @@ def test_a_cosignature_with_another_time_is_none(run: Path) -> None:
     assert verify(run, anchors=[str(kept(run))], witnesses=[WITNESS.vkey]).failed() == ["key.witnessed"]
 
 
+def test_an_anchor_that_need_not_have_the_end_is_said_not_to_have_it(tmp_path: Path) -> None:
+    story = anchored_story(required=False)
+    story.made_at("drop")[-1].written = False
+    report = verify(story.write(tmp_path), story.signer.fingerprint)
+    assert report.exit_status == 0
+    said = [caveat for caveat in report.caveats if caveat.startswith("when, of the end")]
+    assert len(said) == 1 and "../heads took the last checkpoint" in said[0]
+
+
 def test_what_is_shown_says_where_and_when_and_what_came_later(run: Path) -> None:
     story = anchored_story()
     (repository_beside(run) / f"refs/proctor/{story.run_id}").unlink()
