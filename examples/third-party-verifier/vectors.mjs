@@ -3,11 +3,17 @@
 
 import fs from "node:fs";
 import path from "node:path";
+import { checkBudgetRules, checkMarks } from "./lib/checks/design.mjs";
+import { decisive, outcomes, readRewards } from "./lib/checks/grades.mjs";
+import { Design, designFault, readRule } from "./lib/design.mjs";
 import { canonical, JsonFault, readCanonical, readStrict } from "./lib/json.mjs";
 import { leafHash, rootOfInclusion, rootsOfConsistency, Tree } from "./lib/merkle.mjs";
 import { readCheckpoint, readNote, readVkey, signedBy } from "./lib/notes.mjs";
+import { moneyText } from "./lib/numbers.mjs";
 import { drawnBlocks, Stream } from "./lib/order.mjs";
+import { Prices } from "./lib/prices.mjs";
 import { verifyConsistency, verifyReceipt } from "./lib/proofs.mjs";
+import { Report } from "./lib/report.mjs";
 
 const MAX_LINE = 65535;
 const folder = process.argv[2];
@@ -88,6 +94,40 @@ for (const one of load("proofs.json").cases) {
   const found = Object.fromEntries(report.checks().map(({ check, status }) => [check, status]));
   const wanted = Object.fromEntries(Object.keys(found).map((check) => [check, one.checks[check]]));
   same(`proofs: ${one.name}`, [found, report.exitStatus(trust !== null)], [wanted, one.exit_status]);
+}
+
+for (const one of load("costs.json")) {
+  const prices = new Prices(one.price);
+  const text = (picos) => (picos === null ? null : moneyText(picos));
+  for (const { usage, cost } of one.costs) same(`costs: ${one.name}`, text(prices.cost(usage)), cost);
+  for (const { input_bound: input, output_bound: output, held } of one.worst_cases) {
+    same(`costs: ${one.name}, at most`, text(prices.worst(input, output)), held);
+  }
+}
+
+for (const one of load("designs.json")) {
+  const report = new Report();
+  let plan = [one.trials, one.blocks];
+  if (designFault(one.design) !== null) report.fail("design.plan", "it has not the form of one");
+  else {
+    const design = new Design(one.design).plan();
+    checkMarks(report, design);
+    checkBudgetRules(report, design);
+    plan = [design.trials.size, design.blocks.length];
+  }
+  const failed = report.checks().filter(({ status }) => status === "fail").map(({ check }) => check);
+  same(`designs: ${one.name}`, [plan, failed.sort()], [[one.trials, one.blocks], [...one.failed].sort()]);
+}
+
+for (const one of load("grades.json")) {
+  const rule = readRule(one.rule);
+  const bytes = (name) => (one[name] === null ? null : Buffer.from(one[name], "base64"));
+  const found = readRewards(bytes("reward.txt"), bytes("reward.json"));
+  const may = outcomes(rule, one.ended, found, false);
+  same(
+    `grades: ${one.rule} of ${JSON.stringify([one["reward.txt"], one["reward.json"]]).slice(0, 80)}`,
+    [may, canonical(found[0] ?? {}), decisive(rule, found[0])], [[[one.grade, one.reason]], canonical(one.rewards), one.reward],
+  );
 }
 
 process.stdout.write(`${cases} cases, ${others.length} otherwise\n${others.map((one) => `${one}\n`).join("")}`);

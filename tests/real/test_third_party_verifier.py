@@ -6,6 +6,7 @@ the same that cannot tell.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -319,3 +320,28 @@ def test_a_receipt_of_a_trial(tmp_path: Path) -> None:
     assert agreed(receipt, "--key", case["key"]) == (0, frozenset(), frozenset())
     receipt.write_text(case["file"].replace("index 6", "index 7"))
     assert agreed(receipt, "--key", case["key"])[1] == {"receipt.included", "receipt.record"}
+
+
+def test_a_proof_of_consistency(tmp_path: Path) -> None:
+    cases = json.loads((VECTORS / "proofs.json").read_text())["cases"]
+    case = next(one for one in cases if one["name"] == "a proof of consistency")
+    proof, older = tmp_path / "proof", tmp_path / "older.note"
+    older.write_text(case["since"])
+    proof.write_text(case["file"])
+    options = ("--since", str(older), "--key", case["key"])
+    assert agreed(proof, *options) == (0, frozenset(), frozenset())
+    proof.write_text(case["file"].replace("old 6", "old 5"))
+    assert agreed(proof, *options)[1] == {"proof.consistent"}
+
+
+RUNS: list[dict[str, Any]] = json.loads((VECTORS / "runs.json").read_text())
+
+
+@pytest.mark.parametrize("case", RUNS, ids=lambda case: case["name"])
+def test_small_whole_runs(tmp_path: Path, case: dict[str, Any]) -> None:
+    for path, content in case["files"].items():
+        place = tmp_path / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(base64.b64decode(content))
+    status, fails, _ = agreed(tmp_path, "--key", case["key"])
+    assert status == case["exit_status"] and set(case["failed"]) <= fails

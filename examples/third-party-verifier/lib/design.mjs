@@ -2,15 +2,17 @@
 
 import { canonical } from "./json.mjs";
 import { sha256hex } from "./merkle.mjs";
-import { compareDecimals, decimal, decimalOf } from "./numbers.mjs";
+import { compareDecimals, decimal, decimalOf, picodollars } from "./numbers.mjs";
 import { drawnBlocks } from "./order.mjs";
 import { BUCKETS, NETWORKS } from "./kinds.mjs";
 import {
-  closed, isBool, isCount, isInteger, isMoney, isNumber, isObject, isOne, isSha, isText, listOf, maybe, oneOf, open, shape,
+  closed, isBool, isCount, isInteger, isNumber, isObject, isOne, isSha, isText, listOf, maybe, oneOf, open, shape,
 } from "./types.mjs";
 
 const MAX_TRIALS = 5000000;
+const MOST = 10n ** 27n; // 10^15 dollars in picodollars
 
+const isMoney = (v) => isText(v) && (picodollars(v) ?? MOST + 1n) <= MOST;
 const agent = open({ name: isText, settings: isObject, timeout_sec: maybe(isNumber) });
 const sandbox = open({ kind: isText, network: oneOf(...NETWORKS) });
 const pinned = shape({ name: isText, sha256: isSha });
@@ -45,7 +47,7 @@ const arm = open(
 const budget = closed(
   {
     spent_before: isMoney, allocation: isMoney, cap: isMoney, margin: isMoney, cap_quantum: isMoney,
-    reserve_quantum: isMoney, reserve_factor: (v) => isNumber(v) && v >= 0,
+    reserve_quantum: isMoney, reserve_factor: (v) => isNumber(v) && v > 0,
     models: listOf(shape({ name: isText, expected: isMoney, cap: isMoney, reserve: isMoney, blocks: isCount })),
   },
   { prior_spend: shape({ amount: isMoney, source: isText, sha256: isSha }) },

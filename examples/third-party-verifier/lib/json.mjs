@@ -7,6 +7,7 @@ const MAX_DEPTH = 64;
 const MAX_INTEGER_DIGITS = 40;
 const MAX_NUMBER_CHARS = 1100;
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const LONE = /[\ud800-\udfff]/u; // with the flag u, half of a pair alone
 
 export class JsonFault extends Error {}
 
@@ -26,7 +27,7 @@ export function decodeText(bytes) {
 export function canonical(value, depth = 0) {
   switch (typeof value) {
     case "string":
-      if (!value.isWellFormed()) throw new JsonFault("a lone surrogate");
+      if (LONE.test(value)) throw new JsonFault("a lone surrogate");
       return JSON.stringify(value);
     case "number":
       if (!Number.isFinite(value)) throw new JsonFault("a number that is not finite");
@@ -146,7 +147,7 @@ class Reader {
     if (match === null) throw new JsonFault("a string that is not one");
     this.at = pattern.lastIndex;
     const value = JSON.parse(match[0]);
-    if (!value.isWellFormed()) throw new JsonFault("a lone surrogate");
+    if (LONE.test(value)) throw new JsonFault("a lone surrogate");
     return value;
   }
 

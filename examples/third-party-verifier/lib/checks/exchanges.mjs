@@ -96,7 +96,7 @@ export class Exchanges {
     for (const [bucket, tokens] of Object.entries(body.usage ?? {})) {
       attempt.tokens.set(bucket, (attempt.tokens.get(bucket) ?? 0n) + BigInt(tokens));
     }
-    this.money.ended(exchange, charged, body.overrun, where);
+    this.money.ended(exchange, charged);
   }
 
   /** What of an end does not fit together, or null. */

@@ -45,7 +45,50 @@ export function jsonRewards(bytes) {
   return numbers.length > 0 && numbers.every((one) => typeof one === "number") ? value : null;
 }
 
-const exitSays = (code) => ({ 124: "verifier_timeout", 137: "verifier_killed", 143: "verifier_killed", 126: "verifier_crashed", 127: "verifier_crashed" })[code] ?? null;
+const EXITS = new Map([
+  [124, "verifier_timeout"], [137, "verifier_killed"], [143, "verifier_killed"], [126, "verifier_crashed"],
+  [127, "verifier_crashed"],
+]);
+const exitSays = (code) => EXITS.get(code) ?? null;
+
+/** [rewards, null] of the two files' bytes, each null where it does not stand; or [null, why there are none]. */
+export function readRewards(text, json) {
+  if (text === null && json === null) return [null, "reward_missing"];
+  if ([text, json].some((bytes) => bytes !== null && bytes.length > MAX_FILE)) return [null, "reward_too_large"];
+  const number = text === null ? null : textReward(text);
+  if (text !== null && number === null) return [null, "reward_unreadable"];
+  const named = json === null ? {} : jsonRewards(json);
+  if (named === null) return [null, "reward_unreadable"];
+  const rewards = Object.assign(Object.create(null), named);
+  if (number !== null) {
+    if (Object.hasOwn(rewards, "reward") && rewards.reward !== number) return [null, "verdicts_disagree"];
+    rewards.reward = number;
+  }
+  return Buffer.byteLength(canonical(rewards)) > MAX_REWARDS ? [null, "reward_too_large"] : [rewards, null];
+}
+
+/** The number of the rule's key, or null. */
+export const decisive = (rule, rewards) =>
+  rule !== "tests" && rewards !== null && Object.hasOwn(rewards, rule.key) ? rewards[rule.key] : null;
+
+/** [grade, reason] that may come of how a verifier ended, of its rewards or why there are none, and of a report. */
+export function outcomes(rule, ended, [rewards, why], report) {
+  const ungraded = (...reasons) => reasons.map((reason) => ["ungraded", reason]);
+  const said = exitSays(ended.exit_code);
+  if (ended.start_error !== null) return ungraded("verifier_crashed");
+  if (ended.timed_out) return ungraded("verifier_timeout");
+  if (ended.signal !== null) return ungraded("verifier_killed");
+  if (rule === "tests") {
+    if (!report) return ungraded(said ?? "report_missing");
+    const reasons = ["report_unreadable", "report_unknown", "no_tests_ran", "duplicate_tests", "verdicts_disagree"];
+    return [["pass", null], ["fail", "tests_failed"], ...ungraded(...reasons)];
+  }
+  if (rewards === null) return ungraded(why === "reward_missing" ? (said ?? why) : why);
+  const reward = decisive(rule, rewards);
+  if (reward === null) return ungraded("reward_key_missing");
+  if (ruleHolds(rule, reward)) return [["pass", null], ...(report ? ungraded("no_tests_ran") : [])];
+  return [["fail", "below_threshold"], ...(report ? ungraded("no_tests_ran", "report_unreadable") : [])];
+}
 
 export class Grades {
   constructor(report, design, folder) {
@@ -72,7 +115,7 @@ export class Grades {
   #row(graded) {
     if (graded.grade === "ungraded" && STOPPED_SHORT.has(graded.reason)) return this.#empty(graded);
     const rule = this.design.rule === "tests" ? ONE_OR_MORE : this.design.rule;
-    const reward = Object.hasOwn(graded.rewards, rule.key) ? graded.rewards[rule.key] : null;
+    const reward = decisive(rule, graded.rewards);
     if (graded.reward !== reward || graded.tests !== null) return `the reward is ${reward}`;
     let may;
     if (Object.keys(graded.rewards).length === 0) may = [["ungraded", "scorer_failed"], ["ungraded", "scorer_timeout"]];
@@ -95,17 +138,7 @@ export class Grades {
     const files = both.map((path) => attempt.files.get(path) ?? null);
     if (files.some((file) => file !== null && file.size > MAX_FILE)) return [null, "reward_too_large"];
     if (files.every((file) => file === null)) return [null, "reward_missing"];
-    const [text, json] = files.map((file) => file && this.folder.read(`${attempt.admitted.folder}/${file.path}`, MAX_FILE));
-    const number = text === null ? null : textReward(text);
-    if (text !== null && number === null) return [null, "reward_unreadable"];
-    const named = json === null ? {} : jsonRewards(json);
-    if (named === null) return [null, "reward_unreadable"];
-    const rewards = Object.assign(Object.create(null), named);
-    if (number !== null) {
-      if (Object.hasOwn(rewards, "reward") && rewards.reward !== number) return [null, "verdicts_disagree"];
-      rewards.reward = number;
-    }
-    return Buffer.byteLength(canonical(rewards)) > MAX_REWARDS ? [null, "reward_too_large"] : [rewards, null];
+    return readRewards(...files.map((file) => file && this.folder.read(`${attempt.admitted.folder}/${file.path}`, MAX_FILE)));
   }
 
   #tests(graded, attempt) {
@@ -123,31 +156,13 @@ export class Grades {
     }
     if (canonical(graded.rewards) !== canonical(rewards ?? {})) return "its files have other rewards";
     const { rule } = this.design;
-    const reward = rule !== "tests" && rewards !== null && Object.hasOwn(rewards, rule.key) ? rewards[rule.key] : null;
+    const reward = decisive(rule, rewards);
     if (graded.reward !== reward) return `its reward is ${reward}`;
     const file = REPORTS.some((path) => attempt.files.has(path));
     const report = file || REPORTS.some((path) => [...attempt.files.keys()].some((name) => name.startsWith(`${path}/`)));
     if (!file && graded.tests !== null) return "it counts tests, and has no report";
     if (graded.reason === "no_tests_ran" && graded.tests?.identities !== graded.tests?.all_skip) return "some tests ran";
     if (graded.reason === "no_tests_ran" && graded.tests === null) return "no report says so";
-    return this.#oneOf(graded, this.#outcomes(attempt.verifierEnded.ended, rewards, why, reward, report));
-  }
-
-  #outcomes(ended, rewards, why, reward, report) {
-    const ungraded = (...reasons) => reasons.map((reason) => ["ungraded", reason]);
-    const { rule } = this.design;
-    const said = exitSays(ended.exit_code);
-    if (ended.start_error !== null) return ungraded("verifier_crashed");
-    if (ended.timed_out) return ungraded("verifier_timeout");
-    if (ended.signal !== null) return ungraded("verifier_killed");
-    if (rule === "tests") {
-      if (!report) return ungraded(said ?? "report_missing");
-      const reasons = ["report_unreadable", "report_unknown", "no_tests_ran", "duplicate_tests", "verdicts_disagree"];
-      return [["pass", null], ["fail", "tests_failed"], ...ungraded(...reasons)];
-    }
-    if (rewards === null) return ungraded(why === "reward_missing" ? (said ?? why) : why);
-    if (reward === null) return ungraded("reward_key_missing");
-    if (ruleHolds(rule, reward)) return [["pass", null], ...(report ? ungraded("no_tests_ran") : [])];
-    return [["fail", "below_threshold"], ...(report ? ungraded("no_tests_ran", "report_unreadable") : [])];
+    return this.#oneOf(graded, outcomes(rule, attempt.verifierEnded.ended, [rewards, why], report));
   }
 }

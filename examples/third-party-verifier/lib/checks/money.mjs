@@ -122,7 +122,7 @@ export class Money {
     else if (this.past) report.fail("budget.ceiling", `${where}: an overrun was past the ceiling`);
   }
 
-  ended(exchange, charged, overrun) {
+  ended(exchange, charged) {
     const block = exchange.account;
     if (block !== null && this.open.get(exchange.block.index) === block) {
       this.#change(block, (one) => {
@@ -131,7 +131,7 @@ export class Money {
       });
       this.#add(block.model, charged);
     } else this.#add(exchange.block.model, charged - exchange.held);
-    if (!overrun) return;
+    if (charged <= exchange.held) return;
     this.overrun = this.overrunHere = true;
     if (this.ceiling !== null && this.spent > this.ceiling) this.past = this.pastHere = true;
   }
