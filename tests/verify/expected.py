@@ -170,7 +170,7 @@ def run_summary(story: Story) -> Body:
             "before": design["budget"]["spent_before"] if "budget" in design else None,
             "charged": money(sum(picodollars(body["charged"]) for body in billed)),
         },
-        "openings": sum(step.kind in ("run.admitted", "run.resumed") for step in steps),
+        "openings": 1 + sum(step.kind == "run.resumed" for step in steps),
         "groups": groups,
     }
 

@@ -1,0 +1,205 @@
+"""What several checks say at once, or cannot tell: faults that cannot come alone, runs of which a part is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from builder import Story
+from designs import make_design
+from plants import Alter, Spoil
+from primitives import Signer
+from steps import Step
+from stories import full_story
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run, the checks that fail, and those that cannot tell: with `...` among these, there are more of them."""
+
+    what: str
+    failed: frozenset[str]
+    doubtful: frozenset[str]
+    alter: Alter
+    spoil: Spoil
+    story: Callable[[], Story]
+    key: bool
+
+    def write(self, folder: Path) -> Signer:
+        """The run; whose key it has."""
+        story = self.story()
+        self.alter(story)
+        story.write(folder)
+        self.spoil(folder)
+        return story.signer
+
+    def holds(self, folder: Path, signer: Signer) -> bool:
+        """Whether that is what is said of it."""
+        failed, doubtful = self.said(folder, signer)
+        if "..." in self.doubtful:
+            return failed == self.failed and doubtful > self.doubtful - {"..."}
+        return (failed, doubtful) == (self.failed, self.doubtful)
+
+    def said(self, folder: Path, signer: Signer) -> tuple[frozenset[str], frozenset[str]]:
+        """What fails, and what cannot be told."""
+        # imported here and not before: as plants have it
+        from proctor_verify import Status, verify
+
+        results = verify(folder, signer.fingerprint if self.key else None).results
+        named = {status: frozenset(r.check for r in results if r.status is status) for status in Status}
+        return named[Status.FAIL], named[Status.CANNOT_TELL]
+
+
+CASES: list[Case] = []
+
+
+def case(
+    what: str, failed: str = "", doubtful: str = "", *, story: Callable[[], Story] = full_story, key: bool = True
+) -> Callable[[Alter], Alter]:
+    """Declare a run by how its story is altered."""
+
+    def declare(alter: Alter) -> Alter:
+        wanted = frozenset(failed.split()), frozenset(doubtful.split())
+        CASES.append(Case(what, *wanted, alter, lambda folder: None, story, key))
+        return alter
+
+    return declare
+
+
+def spoiled(what: str, failed: str = "", doubtful: str = "", *, key: bool = True) -> Callable[[Spoil], Spoil]:
+    """Declare a run by what is done to its folder."""
+
+    def declare(spoil: Spoil) -> Spoil:
+        wanted = frozenset(failed.split()), frozenset(doubtful.split())
+        CASES.append(Case(what, *wanted, lambda story: None, spoil, full_story, key))
+        return spoil
+
+    return declare
+
+
+# Parts that are not there.
+
+
+@case("nobody said whose key it should be", "", "key.trust", key=False)
+def _(s: Story) -> None:
+    pass
+
+
+@spoiled("no design", "design.digest", "design.plan grades.recomputed ...")
+def _(folder: Path) -> None:
+    (folder / "design.json").unlink()
+
+
+@spoiled("a design that is no JSON", "design.digest design.plan", "grades.recomputed ...")
+def _(folder: Path) -> None:
+    (folder / "design.json").write_bytes(b"{")
+
+
+@spoiled(
+    "no entry at all",
+    "checkpoints.head files.unlisted journal.lines manifests.unbound run.ended",
+    "checkpoints.signature design.digest design.plan key.trust",
+)
+def _(folder: Path) -> None:
+    (folder / "journal.jsonl").write_bytes(b"")
+
+
+@spoiled("a manifest is gone", "manifests.bound", "manifests.verdict")
+def _(folder: Path) -> None:
+    (folder / "manifests/0002.json").unlink()
+
+
+@spoiled("dot files and scratch are nobody's business")
+def _(folder: Path) -> None:
+    (folder / ".hidden").touch()
+    (folder / "scratch").mkdir()
+    (folder / "scratch/anything").touch()
+    (folder / "trials/.hidden").mkdir()
+
+
+@case("a rule for what is solved that is none", "", "grades.recomputed")
+def _(s: Story) -> None:
+    s.design["grading"]["solved"] = "a good one"
+
+
+@case("a kind that is not known", "", "journal.kinds")
+def _(s: Story) -> None:
+    s.find("run.paused").kind = "run.dreaming"
+
+
+# The run's outline.
+
+
+@case("a kind that is not known, and an entry of another shape", "journal.kinds", "run.ended journal.openings ...")
+def _(s: Story) -> None:
+    s.find("run.paused").kind = "run.dreaming"
+    s.find("run.unpaused").body = {"more": 1}
+
+
+@case(
+    "the first entry is another",
+    "blocks.admitted blocks.ended journal.openings manifests.unbound manifests.verdict summary.recomputed",
+    "design.digest design.plan key.trust",
+)
+def _(s: Story) -> None:
+    s.find("run.admitted").after = lambda entry: entry.update(kind="run.paused", body={})
+
+
+@case("admitted a second time", "journal.openings manifests.bound")
+def _(s: Story) -> None:
+    s.insert_after(s.find("run.paused"), Step("run.admitted", dict(s.find("run.admitted").body)))
+
+
+@case("something after the end of an opening", "journal.openings journal.recovered")
+def _(s: Story) -> None:
+    s.insert_after(s.find("run.ended"), Step("run.paused", {}))
+
+
+@case("no end", "run.ended summary.recomputed")
+def _(s: Story) -> None:
+    s.drop(s.find("run.ended", -1))
+
+
+def cut_short() -> Story:
+    """A run whose process died in its first attempt, or goes on."""
+    s = Story(make_design())
+    s.admit()
+    s.block(0)
+    s.start(0, s.arms(0)[0])
+    s.checkpoint(named=False)
+    return s
+
+
+@case("no end, and an attempt in flight", "run.ended flight.empty", story=cut_short)
+def _(s: Story) -> None:
+    pass
+
+
+@case("a vkey that is none, in every opening", "key.stated key.trust", "checkpoints.signature")
+def _(s: Story) -> None:
+    for step in s.entries():
+        if "key" in step.body:
+            step.body["key"] = {**step.body["key"], "vkey": "nobody"}
+
+
+# Faults that bring others.
+
+
+@case("an attempt within a block that ended before its finals", "blocks.ended blocks.admitted")
+def _(s: Story) -> None:
+    early = s.find("block.ended")
+    s.drop(early)
+    s.insert_before(s.find("attempt.admitted", 1), early)
+
+
+@case("a graded attempt without a verifier", "agents.ended attempts.assured grades.recomputed")
+def _(s: Story) -> None:
+    s.drop(s.find("verifier.ended"))
+
+
+@case("a recovery that names one attempt twice", "journal.recovered")
+def _(s: Story) -> None:
+    body: Any = s.find("run.recovered").body
+    body["lost"] = body["lost"] * 2
