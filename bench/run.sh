@@ -37,6 +37,7 @@ for bench in bench/*.py; do
     bench/startup.py) set -- "$inspect" ;;
     bench/gateway.py) set -- "$litellm" ;;
     bench/rows.py) set -- "$cache/inspect/bin/python" ;;
+    bench/verify.py) set -- ${PROCTOR_BENCH_LARGE:+--large} ;;
     *) set -- ;;
     esac
     printed=$(.venv/bin/python "$bench" "$@")

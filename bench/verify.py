@@ -1,10 +1,11 @@
-"""How fast runs are re-checked, and in how much memory.
+"""How fast runs are re-checked, by one processor and by all, and in how much memory.
 
-Run as `PYTHONPATH=src:tests/verify python bench/verify.py [--entries N] [--files 1 | --rows 1]`.
+Run as `PYTHONPATH=src:tests/verify python bench/verify.py [--large]`.
 
-Builds a run of N entries in a temporary folder and verifies it in a process of its own. The reference, in
-the same run: SHA-256 and `json.loads` of the same lines, the least that any reader of a journal does. Bytes a trial
-are the growth of the peak between a run of a tenth of the size and this one; the design, read whole, is in it.
+Builds runs in a temporary folder and verifies each in a process of its own. References, in the same run: SHA-256 and
+`json.loads` of the same lines, the least that any reader of a journal does; and `openssl dgst -sha256` of the same
+packs and blobs. Bytes a trial are the growth of the peak between a run of a tenth of the size and this one; the design,
+read whole, is in it. `--large` measures the memory for 10,000,000 entries of 100,000 trials.
 """
 
 from __future__ import annotations
@@ -13,126 +14,63 @@ import argparse
 import hashlib
 import json
 import os
+import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-from builder import Story, seal
-from designs import make_design, make_task
-from money_stories import money_design
-from primitives import drawn_order, money
-from steps import Checkpoint, Step
+from parts.made_runs import build, build_bytes
 
 ROOT = Path(__file__).resolve().parent.parent
-ENTRIES_PER_BLOCK = 50
-ARMS = 4
-EPOCHS = 4
-CHECKPOINT_EVERY = 10_000
+ENTRIES = 300_000
+WITH_FILES = 60_000
+MEGABYTES = 512
+LARGE = 10_000_000
+# of the large run, so that it has one trial for 100 entries
+EXCHANGES = 46
+TURNS = 3
+STRUCTURE = ("journal.", "checkpoints.", "key.")
+BYTES = ("packs.frames", "blobs.files")
 
 _MEASURED = """
-import json, re, sys, time
+import json, os, re, resource, sys, time
 from proctor_verify import verify
+from proctor_verify.checks import CHECKS
+
+folder, cores, prefixes = sys.argv[1], int(sys.argv[2]), tuple(sys.argv[3].split(","))
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
 
 def peak():
     # Of this program alone: ru_maxrss begins with what the parent had at the fork.
-    return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
+    return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024
 
 before = peak()
 wall, cpu = time.perf_counter(), time.process_time()
-report = verify(sys.argv[1])
+report = verify(folder, checks=[check for check in CHECKS if check.id.startswith(prefixes)])
 took = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
-rss = peak() - before
-print(json.dumps({**took, "rss": rss * 1024, "failed": report.failed(), "entries": report.entries}))
+others = resource.getrusage(resource.RUSAGE_CHILDREN)
+took["cpu"] += others.ru_utime + others.ru_stime
+memory = {"peak": peak(), "grown": peak() - before, "other": others.ru_maxrss * 1024}
+print(json.dumps({**took, **memory, "failed": report.failed(), "entries": report.entries}))
 """
 
 
-def row_attempt(story: Story, index: int, arm: str) -> None:
-    """An attempt at a question row, with two exchanges."""
-    attempt = story.start(index, arm)
-    for _ in range(2):
-        story.answer(story.ask(attempt), {"input": 500, "output": 100})
-    story.grade(attempt, "pass", 1)
-    story.end(attempt)
-    story.final(attempt)
-
-
-def story_steps(story: Story, folder: Path, files: int, rows: int) -> Iterator[Step | Checkpoint]:
-    """The steps of a complete run, block by block; each block's files are written when its entries are."""
-    story.admit()
-    story.checkpoint()
-    assert story.order is not None
-    written = 0
-    for index in range(len(story.order)):
-        story.block(index)
-        for place, arm in enumerate(story.arms(index)):
-            if rows:
-                row_attempt(story, index, arm)
-                continue
-            grade = ("pass", "fail", "ungraded")[(index + place) % 3] if files else "ungraded"
-            attempt = story.run_attempt(index, arm, grade)
-            if not files:
-                for nth in (0, 1):
-                    story.find("attempt.files", nth, attempt=attempt).body["files"] = []
-        story.add("block.ended", block=index)
-        if (written + len(story.steps)) // CHECKPOINT_EVERY > written // CHECKPOINT_EVERY:
-            story.checkpoint()
-        written += len(story.steps)
-        yield from _flush(story, folder, files)
-    # Derived files are made from all the steps, which nobody holds here; a run that failed may lack them.
-    story.stop(5, "internal_error").body["files"] = []
-    story.files.clear()
-    story.checkpoint(named=False)
-    yield from _flush(story, folder, files)
-
-
-def _flush(story: Story, folder: Path, files: int) -> Iterator[Step | Checkpoint]:
-    yield from story.steps
-    for path in story.files:
-        if files or not path.startswith("trials/"):
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_bytes(story.file(path))
-    story.files.clear()
-    story.steps.clear()
-
-
-def build(folder: Path, entries: int, *, files: int, rows: int) -> int:
-    """A run of about so many entries; returns its number of trials."""
-    tasks = max(1, entries // ENTRIES_PER_BLOCK // EPOCHS)
-    story = Story(make_design(tasks=tasks, arms=ARMS, epochs=EPOCHS))
-    if rows:
-        of_rows = [make_task(task["name"], row=True) for task in story.design["tasks"]]
-        story.design |= money_design() | {
-            "tasks": of_rows,
-            "arms": story.design["arms"],
-            "stage": story.design["stage"],
-        }
-        story.design["models"] = story.design["models"][:1]
-        each = money(tasks * EPOCHS * 10**12)
-        share = {"name": "model-0", "expected": each, "cap": each, "reserve": money(10**12), "blocks": tasks * EPOCHS}
-        story.design["budget"] |= {"allocation": each, "cap": money((tasks * EPOCHS + 1) * 10**12), "models": [share]}
-    story.order = drawn_order(story.design)
-    for name in ("checkpoints", "packs", "manifests"):
-        (folder / name).mkdir(parents=True)
-    with (folder / "journal.jsonl").open("wb") as journal:
-        for line in seal(story, story_steps(story, folder, files, rows), folder):
-            journal.write(line + b"\n")
-    for path in story.manifests:
-        (folder / path).write_bytes(story.file(path))
-    for name, data in story.packs.items():
-        (folder / "packs" / name).write_bytes(data)
-    (folder / "design.json").write_bytes(_design(story))
-    return tasks * EPOCHS * ARMS
-
-
-def _design(story: Story) -> bytes:
-    return json.dumps(story.design, sort_keys=True, separators=(",", ":")).encode()
+def measure(folder: Path, cores: int, prefixes: tuple[str, ...] = ("",)) -> dict[str, float]:
+    """Verifies in a process of its own, so that its peak of memory is its own."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-c", _MEASURED, str(folder), str(cores), ",".join(prefixes)]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, timeout=7200)
+    measured: dict[str, float] = json.loads(done.stdout)
+    if measured["failed"]:
+        raise SystemExit(f"the run that was built does not verify: {measured['failed']}")
+    return measured
 
 
 def reference(journal: Path) -> float:
-    """CPU seconds for the least that any reader does."""
+    """Processor seconds for the least that any reader does."""
     start = time.process_time()
     with journal.open("rb") as stream:
         for line in stream:
@@ -141,44 +79,73 @@ def reference(journal: Path) -> float:
     return time.process_time() - start
 
 
-def measure(folder: Path) -> dict[str, float]:
-    """Verifies in a process of its own, so that its peak of memory is its own."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    done = subprocess.run(
-        [sys.executable, "-c", _MEASURED, str(folder)], env=environment, check=True, capture_output=True, timeout=1800
+def speed(folder: Path, what: str) -> None:
+    """Lines a second: structure alone, every check, and every check by all processors."""
+    cores = len(os.sched_getaffinity(0))
+    least = reference(folder / "journal.jsonl")
+    structure, alone, together = measure(folder, 1, STRUCTURE), measure(folder, 1), measure(folder, cores)
+    entries = int(alone["entries"])
+    print(f"\n{what}: {entries:,} lines")
+    print(f"least of any reader   {entries / least:>9,.0f} lines/s of one processor (SHA-256, json.loads)")
+    for name, taken in (("structure", structure), ("every check", alone)):
+        rate = entries / taken["cpu"]
+        print(f"{name:<21} {rate:>9,.0f} lines/s of one processor, {least / taken['cpu']:.2f} x the least")
+    times = alone["wall"] / together["wall"]
+    print(f"every check, {cores} of them  {entries / together['wall']:>9,.0f} lines/s, {times:.2f} x as fast as one")
+
+
+def hashing(folder: Path) -> None:
+    """Bytes a second of packs and blobs, beside openssl."""
+    held = build_bytes(folder, MEGABYTES)
+    size, cores = sum(path.stat().st_size for path in held) / 1e6, len(os.sched_getaffinity(0))
+    print(f"\npacks and blobs: {size:,.0f} MB in frames of 1 MiB and blobs of 8 MiB")
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        print("openssl is not on this machine")
+        return
+    walls: dict[str, list[float]] = {"openssl": [], "one": [], "all": []}
+    for _ in range(TURNS):
+        started = time.perf_counter()
+        subprocess.run([openssl, "dgst", "-sha256", *map(str, held)], check=True, stdout=subprocess.DEVNULL)
+        walls["openssl"].append(time.perf_counter() - started)
+        walls["one"].append(measure(folder, 1, BYTES)["wall"])
+        walls["all"].append(measure(folder, cores, BYTES)["wall"])
+    median = {name: statistics.median(each) for name, each in walls.items()}
+    print(f"openssl dgst -sha256  {size / median['openssl']:>9,.0f} MB/s; medians of {TURNS} turns")
+    for name, words in (("one", "verify"), ("all", f"verify, {cores} processors")):
+        ratio = median["openssl"] / median[name]
+        print(f"{words:<21} {size / median[name]:>9,.0f} MB/s, {ratio:.2f} x openssl")
+
+
+def memory(folder: Path, entries: int, exchanges: int) -> None:
+    """The peak for so many entries, and what each trial adds to it."""
+    few = build(folder / "few", entries // 10, rows=True, exchanges=exchanges)
+    many = build(folder / "many", entries, rows=True, exchanges=exchanges)
+    cores = len(os.sched_getaffinity(0))
+    of_few, of_many = measure(folder / "few", cores), measure(folder / "many", cores)
+    growth = (of_many["grown"] - of_few["grown"]) / (many - few)
+    print(f"\nmemory: {int(of_many['entries']):,} entries of {many:,} trials, in {of_many['wall']:,.0f} s")
+    print(
+        f"{of_many['peak'] / 2**20:,.0f} MiB at the peak, {of_many['grown'] / 2**20:,.0f} of them while verifying, "
+        f"{growth:,.0f} bytes a trial; each other process {of_many['other'] / 2**20:,.0f} MiB"
     )
-    measured: dict[str, float] = json.loads(done.stdout)
-    if measured["failed"]:
-        raise SystemExit(f"the run that was built does not verify: {measured['failed']}")
-    return measured
 
 
 def main() -> None:
     """Prints the figures."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--entries", type=int, default=300_000)
-    options.add_argument(
-        "--files",
-        type=int,
-        choices=(0, 1),
-        default=0,
-        help="1: each attempt has its files; 0: none has, and each is ungraded",
-    )
-    options.add_argument("--rows", type=int, choices=(0, 1), default=0, help="1: question rows, two exchanges each")
-    chosen = options.parse_args()
+    options.add_argument("--large", action="store_true", help="10,000,000 entries, which takes ten minutes and 10 GB")
+    large = options.parse_args().large
     with tempfile.TemporaryDirectory() as temporary:
-        small, large = Path(temporary, "small"), Path(temporary, "large")
-        few = build(small, chosen.entries // 10, files=chosen.files, rows=chosen.rows)
-        many = build(large, chosen.entries, files=chosen.files, rows=chosen.rows)
-        least, of_small, of_large = reference(large / "journal.jsonl"), measure(small), measure(large)
-    entries = int(of_large["entries"])
-    growth = (of_large["rss"] - of_small["rss"]) / (many - few)
-    what = "question rows with exchanges" if chosen.rows else f"files of attempts: {'yes' if chosen.files else 'no'}"
-    print(f"{entries:,} entries, {many:,} trials, {what}")
-    print(f"verify     {entries / of_large['cpu']:>10,.0f} entries/s of one core ({of_large['wall']:.1f} s)")
-    print(f"reference  {entries / least:>10,.0f} entries/s of one core (SHA-256 and json.loads of the same lines)")
-    print(f"ratio      {least / of_large['cpu']:>10.2f}")
-    print(f"memory     {of_large['rss'] / 2**20:>10.1f} MiB at the peak, {growth:,.0f} bytes a trial")
+        folder = Path(temporary)
+        build(folder / "plain", ENTRIES)
+        speed(folder / "plain", "tasks without files")
+        build(folder / "rows", ENTRIES, rows=True)
+        speed(folder / "rows", "question rows, two exchanges each")
+        build(folder / "files", WITH_FILES, files=True)
+        speed(folder / "files", "tasks with their files")
+        hashing(folder / "bytes")
+        memory(folder / "memory", LARGE if large else ENTRIES, EXCHANGES)
 
 
 if __name__ == "__main__":
