@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import shutil
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from builder import Story
@@ -59,11 +61,12 @@ class Plant:
         from proctor_verify.checks import CHECKS
 
         checks = [check for check in CHECKS if not blind or check.id != self.check]
-        if self.meanwhile is not None:
-            copy = folder / f".seen{len(checks)}"
-            folder = Path(shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns(".*")))
-            checks.append(_meddling(self.meanwhile, folder))
-        return verify(folder, self.key or signer.fingerprint, checks=checks, **self.options(folder))
+        with ExitStack() as after:
+            if self.meanwhile is not None:
+                copy = Path(after.enter_context(TemporaryDirectory(prefix=".seen", dir=folder))) / "run"
+                folder = Path(shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns(".*")))
+                checks.append(_meddling(self.meanwhile, folder))
+            return verify(folder, self.key or signer.fingerprint, checks=checks, **self.options(folder))
 
 
 class Plants(list[Plant]):
