@@ -10,6 +10,7 @@ from typing import Any
 from builder import Story
 from designs import make_design
 from plants import Alter, Spoil
+from plants_spent import free_story, no_price_for_what_was_asked
 from primitives import Signer
 from steps import Step
 from stories import full_story
@@ -203,3 +204,14 @@ def _(s: Story) -> None:
 def _(s: Story) -> None:
     body: Any = s.find("run.recovered").body
     body["lost"] = body["lost"] * 2
+
+
+# What is sound in a run of its own.
+
+
+@case("a model that is free, and a request that would have cost something all the same", story=free_story)
+def _(s: Story) -> None:
+    pass
+
+
+case("a request for which there is no price", story=free_story)(no_price_for_what_was_asked)
