@@ -15,10 +15,12 @@ from proctor.core.money import ZERO, Usd
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import seal_admitted
+from proctor.evidence.anchors.places import AnchorKind
 from proctor.evidence.fold import RunState
 from proctor.evidence.kinds import Kind
 from proctor.evidence.reader import read_entries
 from proctor.rollout.record import Record
+from proctor.runner.anchoring import Gate
 from spending_parts import ANSWERED, ASKED, DOLLAR, REQUEST, Spending, limits, said, totals
 
 PICO = Usd(1)
@@ -166,6 +168,33 @@ async def waiting(spending: Spending, index: int) -> asyncio.Task[Refusal | None
         await asyncio.sleep(0)
     assert not task.done()
     return task
+
+
+async def test_a_block_is_admitted_only_while_whoever_may_forbid_it_does_not(tmp_path: Path) -> None:
+    """However long it waited for room before: what was forbidden meanwhile is."""
+    spending = await Spending.open(tmp_path, limits(m=(DOLLAR, DOLLAR)))
+    gate = Gate([AnchorKind.GIT])
+    token = seal_admitted(run_id=spending.journal.run_id, run_dir=tmp_path, design_sha256="0" * 64, label="test")
+    authority = Authority(token, limits(m=(DOLLAR, DOLLAR)), spending.journal, RunState(), gate.passed)
+    first = asyncio.create_task(authority.admit_block(0, "task", "m", 1))
+    await _turns()
+    assert not first.done()
+    gate.open(AnchorKind.GIT)
+    assert await first is None
+    second = asyncio.create_task(authority.admit_block(1, "other", "m", 1))
+    await _turns()
+    gate.shut(AnchorKind.GIT)
+    authority.end_block(0)
+    await _turns()
+    assert not second.done(), "there is room, and it is forbidden"
+    gate.open(AnchorKind.GIT)
+    assert await second is None
+    assert kinds(said(await spending.entries())) == ["block.admitted", "block.admitted"]
+
+
+async def _turns() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
 
 
 async def test_a_block_waits_until_another_ends_and_leaves_room(tmp_path: Path) -> None:
