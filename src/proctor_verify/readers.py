@@ -139,7 +139,8 @@ class _Reader:
         path = [str(Path(__file__).parents[1]), *map(str, sys.path)]
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _START, json.dumps(path)],
+                # -I: the current folder may be the run's, which must not bring modules of its own
+                [sys.executable, "-I", "-c", _START, json.dumps(path)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -194,3 +194,17 @@ def test_the_program_begins_others_wherever_it_is_from(tmp_path: Path) -> None:
             [sys.executable, "-c", FROM, place, journal], capture_output=True, text=True, check=True, cwd=tmp_path
         )
         assert told.stdout.split() == [str(journal.read_bytes().count(b"\n")), "1"]
+
+
+def test_no_process_takes_modules_of_the_current_folder(tmp_path: Path) -> None:
+    """Who stands in a run's folder, or in one that came with it, must not run what lies there."""
+    journal = full_story().write(tmp_path / "run") / "journal.jsonl"
+    here = tmp_path / "here"
+    here.mkdir()
+    for name in ("json", "struct", "hashlib", "base64", "re", "sitecustomize"):
+        (here / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    told = subprocess.run(
+        [sys.executable, "-P", "-c", FROM, str(SOURCE.parent), journal], capture_output=True, text=True, cwd=here
+    )
+    assert told.stdout.split() == [str(journal.read_bytes().count(b"\n")), "1"]
+    assert not (tmp_path / "ran").exists()
