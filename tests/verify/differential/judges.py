@@ -13,7 +13,7 @@ from shown import CHECK_OF
 
 from proctor.core.canonical import encode
 from proctor.core.ids import attempt_id, trial_folder, trial_id
-from proctor.core.money import Usd
+from proctor.core.money import ZERO, Usd
 from proctor.core.outcomes import GradeState
 from proctor.core.prices import NoPrice, Prices
 from proctor.core.reasons import Reason
@@ -22,6 +22,8 @@ from proctor.evidence.entries import Entry
 from proctor.evidence.fold import RunState
 from proctor.evidence.kinds import Kind
 from proctor.evidence.reader import read_entries
+from proctor.gateway.wire.routes import Kind as RouteKind
+from proctor.gateway.wire.routes import find_route
 from proctor.grading.files import verdict_files
 from proctor.grading.grade import Assurance, VerifierOutcome, grade
 from proctor.grading.scorers.base import Scored
@@ -89,7 +91,10 @@ def costs(run: Recorded) -> bool:
         if entry.kind is Kind.EXCHANGE_ADMITTED:
             price = _price(run, body["model"])
             held[body["exchange"]] = Usd.parse(body["held"])
-            if held[body["exchange"]] != price.worst_case(body["input_bound"], body["output_bound"]):
+            route = find_route(*body["route"].split(" ", 1))
+            free = route is not None and route.kind is RouteKind.COUNT
+            worst = ZERO if free else price.worst_case(body["input_bound"], body["output_bound"])
+            if held[body["exchange"]] != worst:
                 return False
         elif entry.kind is Kind.EXCHANGE_ENDED and body["outcome"] != "released":
             model = next(each["model"] for each in run.bodies(Kind.EXCHANGE_ADMITTED) if _same(each, body))

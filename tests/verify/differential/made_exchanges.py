@@ -54,9 +54,11 @@ def ask(maker: Maker, going: Going) -> None:
     if maker.off("output_bound"):
         outputs = model.max_output_tokens + 1
     held = Usd(max(0, model.price.worst_case(inputs, outputs).pico + maker.off("held")))
+    if count := draw(st.integers(0, 7)) == 0:
+        outputs, held = 0, Usd(abs(maker.off("counted")))
     exchange = f"{going.id}/{going.asked}"
     body: Body = {
-        "route": "POST /v1/messages",
+        "route": f"POST /v1/messages{'/count_tokens' * count}",
         "request_digest": "0" * 64,
         "input_bound": inputs,
         "output_bound": outputs,
@@ -81,6 +83,8 @@ def ask(maker: Maker, going: Going) -> None:
         return
     going.flying[exchange] = held
     going.asked += 1
+    if count:
+        going.counts.add(exchange)
 
 
 def _beyond(maker: Maker, going: Going, exchange: str, held: Usd) -> None:
@@ -97,6 +101,10 @@ def answer(maker: Maker, going: Going, exchange: str) -> None:
     writer, blobs = Writer(maker, going.id), {"response": b"!"}
     whole: Body = {"http_status": 200, "error": None, "resolved_model": "m", "finish": "stop", "chunks": None}
     whole |= {"timing": {"sent": 1}, "flags": []}
+    if exchange in going.counts:
+        none = {"finish": None, "usage": None, "estimated": False}
+        going.lease.settle(writer, exchange, ZERO, outcome="released", blobs=blobs, **{**whole, **none})
+        return
     # after a deviation nothing is charged above what was held: that would have more to be said of it
     how = 8 if maker.over else maker.draw(st.integers(0, 8))
     if how == 7:

@@ -83,7 +83,7 @@ class _Replay:
             case Kind.EXCHANGE_REFUSED if body["reason"] in {reason.id for reason in FOR_MONEY}:
                 self._refused(body)
             case Kind.CEILING_REACHED:
-                if not any(_numbers(denial) == body for denial in self._denials(body, rest)):
+                if body not in [_numbers(denial) for denial in self._denials(body, rest)]:
                     self.broken.add("ceiling.disclosed")
                 self._said.add(_REASON[Scope(body["scope"])])
             case Kind.RUN_ENDED if body["reason"] in _REASON.values() and body["reason"] not in self._said:
@@ -160,7 +160,8 @@ class _Replay:
         for model in self._design.model_names:
             asked = copy.deepcopy(self._ceiling)
             if (denial := asked.admit_block(len(self._plan.blocks), model)) is not None:
-                if _numbers(denial) == body:
+                # what it says of the rule holds from then on, whatever its numbers are
+                if (denial.scope.value, denial.model) == (body["scope"], body["model"]):
                     self._ceiling.admit_block(len(self._plan.blocks), model)
                 yield denial
 

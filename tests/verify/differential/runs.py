@@ -33,7 +33,7 @@ from proctor.study.plan import Block, Trial
 
 # What may deviate; the steps are taken by amounts alone.
 DEVIATIONS = (
-    *("held", "charged", "estimate", "overrun", "released", "output_bound"),
+    *("held", "counted", "charged", "estimate", "overrun", "released", "output_bound"),
     *("reserve", "block", "hold", "refused", "spent", "limit", "silent"),
     *("grade", "reward", "final", "totals", "complete", "summary", "attempt", "order", "index", "join", "folder"),
     *("supersedes", "replaces", "replaced"),
@@ -48,7 +48,10 @@ def shifted(amount: str, step: int) -> str:
 
 @dataclass
 class Going:
-    """An attempt in flight: its exchanges in flight by id, with what each holds; `stop` is why it asks no more."""
+    """An attempt in flight: its exchanges in flight by id, with what each holds; `stop` is why it asks no more.
+
+    `counts` are those exchanges that count tokens.
+    """
 
     id: str
     trial: Trial
@@ -56,6 +59,7 @@ class Going:
     row: bool
     lease: Lease | None
     flying: dict[str, Usd] = field(default_factory=dict)
+    counts: set[str] = field(default_factory=set)
     asked: int = 0
     stop: str | None = None
 
