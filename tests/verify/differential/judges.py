@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from guards_shown import CHECK_OF
 from money_judge import broken_by_money
-from shown import CHECK_OF
 
 from proctor.core.canonical import encode
 from proctor.core.ids import attempt_id, trial_folder, trial_id
@@ -295,7 +295,7 @@ NO_JUDGE = {
     "key.": "evidence.openings refuses another key than the operator's; whom to trust is the verifier's alone",
     "manifests.": "admission.finish binds what it wrote; nothing reads it again",
     "design.": "study.design.read_design takes what was frozen; test_designs_agree",
-    "synthetic.marked": "see shown.BY_MAKING",
+    "synthetic.marked": "see guards_shown.BY_MAKING",
     **dict.fromkeys(CHECK_OF.values(), "test_designs_agree"),
     "blocks.admitted": "runner.lanes holds it by its order of work",
     "blocks.ended": "runner.lanes holds it by its order of work",

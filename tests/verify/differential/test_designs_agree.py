@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from guards_shown import BY_MAKING, CHECK_OF, IN_THE_PLAN, NOT_FROZEN, ONLY_ADMISSION
 from hypothesis import HealthCheck, given, settings
-from shown import BY_MAKING, CHECK_OF, IN_THE_PLAN, NOT_FROZEN, ONLY_ADMISSION
 from stages import Case, cases
 
 from proctor.admission.facts import Facts, Request

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from guards_shown import CHECK_OF
 from judges import JUDGES, Recorded
 from primitives import sha256
-from shown import CHECK_OF
 
 from proctor.admission.facts import Facts, MoneyFacts, Request
 from proctor.admission.money_guards import MONEY
