@@ -56,6 +56,7 @@ NOT_FROZEN = {
     "gateway-reachable": "what the installed agent and the sandbox can do",
     "agent-answers": "what the installed agent can do",
     "spend-confirmed": "the person",
+    "anchor-reachable": "other machines; anchors.required sees what was pushed there",
 }
 # Checks of a design whose rule the runner has no guard for: what it freezes holds it by how it is made.
 BY_MAKING = {
