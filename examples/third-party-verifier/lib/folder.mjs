@@ -3,6 +3,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { createHash } from "node:crypto";
+import { isPath } from "./types.mjs";
 
 const CHUNK = 1 << 20;
 
@@ -47,7 +48,7 @@ export class Folder {
 
   /** The number of bytes of a plain file; throws FolderFault. */
   size(place) {
-    if (place.includes("\0")) throw new FolderFault("is no path");
+    if (!isPath(place)) throw new FolderFault("is no plain relative path");
     if (!this.#way(place)) throw new FolderFault("is not there");
     const kind = this.kind(place);
     if (kind === "nothing") throw new FolderFault("is not there");

@@ -1,7 +1,7 @@
 // The kinds of entries and the shape of each body (section 5).
 
 import {
-  isAttempt, isBool, isCause, isCount, isExchange, isMoney, isNumber, isObject, isOne, isPack, isPath, isReason, isRunId,
+  isAttempt, isBool, isCause, isCount, isExchange, isMoney, isNumber, isObject, isOne, isReason, isRunId,
   isSha, isText, isTime, isTrial, listOf, mapOf, maybe, oneOf, open, shape, within,
 } from "./types.mjs";
 
@@ -10,17 +10,17 @@ export const OUTPUT_BUCKETS = ["output", "reasoning", "audio_out"];
 export const BUCKETS = [...INPUT_BUCKETS, ...OUTPUT_BUCKETS];
 export const NETWORKS = ["none", "gateway-only", "allowlist", "public"];
 
-const named = shape({ path: isPath, sha256: isSha });
+const named = shape({ path: isText, sha256: isSha });
 const key = shape({ vkey: isText, fingerprint: isText });
 const opening = shape({ boot_id: maybe(isText), host: isText, pid: isOne, version: isText });
 const grade = oneOf("pass", "fail", "ungraded");
 const assurance = oneOf("isolated", "shared", "live");
 
 const frameShape = shape({
-  blob: isSha, size: isCount, pack: isPack, offset: isCount, length: isCount, encoding: oneOf("raw", "gzip"),
+  blob: isSha, size: isCount, pack: isText, offset: isCount, length: isCount, encoding: oneOf("raw", "gzip"),
   stored_sha256: isSha,
 });
-const looseShape = shape({ blob: isSha, size: isCount, path: isPath });
+const looseShape = shape({ blob: isSha, size: isCount, path: isText });
 const isBlob = (v) => frameShape(v) || looseShape(v);
 
 const endedShape = shape({
@@ -29,7 +29,7 @@ const endedShape = shape({
 });
 const ended = (v) =>
   endedShape(v) &&
-  (v.start_error === null ? (v.exit_code === null) !== (v.signal === null) : v.exit_code === null || v.signal === null);
+  (v.start_error !== null || (v.exit_code === null) !== (v.signal === null));
 
 const versionShape = shape({ available: isBool, value: maybe(isText), reason: maybe(isText) });
 const version = (v) => versionShape(v) && (v.value !== null) === v.available && !(v.available && v.reason !== null);
@@ -64,18 +64,18 @@ const KINDS = {
   },
   "run.resumed": { manifest: named, abandoned: listOf(named), opening, key, previous_ended: isBool },
   "run.recovered": {
-    quarantined: listOf(shape({ path: isPath, sha256: isSha, size: isCount, source: isText })), lost: listOf(isAttempt),
+    quarantined: listOf(shape({ path: isText, sha256: isSha, size: isCount, source: isText })), lost: listOf(isAttempt),
   },
-  "checkpoint.made": { path: isPath, sha256: isSha, size: isOne, root: isSha },
-  "checkpoint.anchored": { anchor: oneOf("git", "drop"), path: isPath, sha256: isSha, size: isCount },
+  "checkpoint.made": { path: isText, sha256: isSha, size: isOne, root: isSha },
+  "checkpoint.anchored": { anchor: oneOf("git", "drop"), path: isText, sha256: isSha, size: isOne },
   "anchor.failed": {
-    anchor: oneOf("git", "drop"), size: isCount, attempts: isOne, return_code: maybe(within(-255, 255)), reason: isReason,
+    anchor: oneOf("git", "drop"), size: isOne, attempts: isOne, return_code: maybe(within(-255, 255)), reason: isReason,
     message: isText,
   },
   "block.admitted": { block: isCount, task: isText, model: maybe(isText), epoch: isOne, reserve: maybe(isMoney) },
   "attempt.admitted": {
     attempt: isAttempt, trial: isTrial, number: isCount, block: isCount, task: isText, model: maybe(isText), arm: isText,
-    epoch: isOne, folder: isPath, supersedes: maybe(isAttempt), replaces: maybe(isAttempt),
+    epoch: isOne, folder: isText, supersedes: maybe(isAttempt), replaces: maybe(isAttempt),
   },
   "sandbox.started": {
     attempt: isAttempt, role: oneOf("agent", "verifier"), from_snapshot: isBool,
@@ -88,7 +88,7 @@ const KINDS = {
   },
   "exchange.admitted": {
     attempt: isAttempt, exchange: isExchange, model: isText, route: isText, request: isBlob, request_digest: isSha,
-    input_bound: isCount, output_bound: isCount, held: isMoney, retries: maybe(isExchange), mutations: listOf(isText),
+    input_bound: isCount, output_bound: isCount, held: isMoney, retries: maybe(isExchange), mutations: listOf(oneOf("include_usage", "clamp_max_output")),
   },
   "exchange.ended": {
     attempt: isAttempt, exchange: isExchange, outcome: oneOf("settled", "released", "unknown"),
@@ -108,7 +108,7 @@ const KINDS = {
   },
   "attempt.files": {
     attempt: isAttempt,
-    files: listOf(shape({ path: isPath, sha256: isSha, size: isCount, role: oneOf("source", "derived", "partial") })),
+    files: listOf(shape({ path: isText, sha256: isSha, size: isCount, role: oneOf("source", "derived", "partial") })),
   },
   "attempt.graded": {
     attempt: isAttempt, grade, reason: maybe(isReason), reward: maybe(isNumber), rewards: mapOf(isNumber),
@@ -132,7 +132,7 @@ const KINDS = {
   "run.ended": {
     exit_status: oneOf(0, 1, 4, 5, 129, 130, 143), reason: maybe(isReason), complete: isBool,
     totals: shape({ trials: isCount, finals: isCount, pass: isCount, fail: isCount, ungraded: isCount }),
-    files: listOf(shape({ path: isPath, sha256: isSha, size: isCount })),
+    files: listOf(shape({ path: isText, sha256: isSha, size: isCount })),
   },
 };
 

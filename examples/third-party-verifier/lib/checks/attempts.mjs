@@ -72,8 +72,8 @@ export class Attempts {
       return "is of another task, model, arm or epoch than its trial";
     }
     if (body.block !== trial.block.index) return `names block ${body.block}`;
-    const folder = /^trials\/([^/]+)\/([0-9]+)$/.exec(body.folder);
-    if (folder === null || !folder[1].endsWith(`-${trial.id.slice(0, 8)}`) || folder[1].length < 10) return "has a folder of another name";
+    const folder = /^trials\/([^/]*)\/([0-9]+)$/.exec(body.folder);
+    if (folder === null || !folder[1].endsWith(`-${trial.id.slice(0, 8)}`)) return "has a folder of another name";
     if (folder[2] !== String(body.number)) return "has the folder of another number";
     const seen = state.trial(trial.id);
     seen.name ??= folder[1];

@@ -121,12 +121,12 @@ export class Finals {
       report.fail("finals.one", `${where}: ${last.id} has not ended`);
       return;
     }
-    if (body.attempt === null ? last?.ended.outcome === "completed" : ["interrupted", "lost"].includes(last.ended.outcome)) {
-      report.fail("finals.one", `${where}: ${last.id} ended as ${last.ended.outcome}`);
-      return;
-    }
     const grade = body.attempt === null ? null : last.graded;
     report.look("finals.agree");
+    if (body.attempt === null ? last?.ended.outcome === "completed" : ["interrupted", "lost"].includes(last.ended.outcome)) {
+      report.fail("finals.agree", `${where}: ${last.id} ended as ${last.ended.outcome}`);
+      return;
+    }
     const same =
       grade !== null
         ? body.grade === grade.grade && body.reason === grade.reason && body.reward === grade.reward

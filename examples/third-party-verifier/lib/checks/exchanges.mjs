@@ -38,7 +38,6 @@ export class Exchanges {
     const { trial } = attempt;
     const model = trial.model === null ? undefined : design.models.get(trial.model);
     const { counts, can } = counting(body.route, model?.api);
-    const counted = counts && can;
     report.look("exchanges.admitted");
     const say = (why) => report.fail("exchanges.admitted", `${where}: ${body.exchange} ${why}`);
     const again = body.retries === null ? null : this.#of(attempt, body.retries);
@@ -48,18 +47,18 @@ export class Exchanges {
     else if (model === undefined || body.model !== trial.model) say(`is of model ${body.model}`);
     else if (attempt.agentStarted === null || attempt.agentEnded !== null) say("stands outside of its agent");
     else if (!can) say("counts tokens in a format that cannot");
-    else if (counted && (body.output_bound !== 0 || body.mutations.length > 0)) say("counts tokens, and may do more");
+    else if (counts && (body.output_bound !== 0 || body.mutations.length > 0)) say("counts tokens, and may do more");
     else if (body.output_bound > design.maxOutput(trial.model, trial.arm)) say("may put out more than the design allows");
     else if (body.input_bound < body.request.size) say("bounds its input below the bytes of its request");
     else if (body.mutations.some((one) => !(model.mutations ?? []).includes(one))) say("was changed as the design does not admit");
     else if (again !== null && !(again?.ended && (again.error || again.released))) say(`sends ${body.retries} again`);
     if (model === undefined || !inOrder) return;
     const exchange = {
-      held: picodollars(body.held), ended: false, error: false, released: false, counted, opening: state.opening, block: trial.block,
+      held: picodollars(body.held), ended: false, error: false, released: false, counted: counts, opening: state.opening, block: trial.block,
     };
     attempt.exchanges.push(exchange);
     attempt.inFlight += 1;
-    const worst = counted ? 0n : this.prices.get(trial.model).worst(body.input_bound, body.output_bound);
+    const worst = counts ? 0n : this.prices.get(trial.model).worst(body.input_bound, body.output_bound);
     report.hold("costs.recomputed", worst === exchange.held, `${where}: holds ${body.held}, which is not the worst case`);
     this.money.admitted(exchange, where);
   }

@@ -5,6 +5,7 @@ import zlib from "node:zlib";
 import { FolderFault } from "../folder.mjs";
 import { blobsOf } from "../kinds.mjs";
 import { sha256hex } from "../merkle.mjs";
+import { isPack } from "../types.mjs";
 
 const MAX_CONTENT = 1 << 20;
 const MAX_FRAME = 2 << 20;
@@ -54,8 +55,6 @@ export function gunzip(bytes, most) {
   return content;
 }
 
-const packNumber = (name) => Number(name.slice(0, -5));
-
 export class Packs {
   constructor(report, folder, withheld) {
     this.report = report;
@@ -90,10 +89,11 @@ export class Packs {
       return;
     }
     this.frames.set(place, mark);
-    const number = packNumber(ref.pack);
+    const number = isPack(ref.pack) ? Number(ref.pack.slice(0, -5)) : null;
     const end = this.ends.get(ref.pack) ?? 0;
     const next = number === this.current ? ref.offset === end : number === this.current + 1 && ref.offset === 0;
     if (!next) report.fail("packs.frames", `${where} names a frame at ${place} that does not come next`);
+    if (number === null) return;
     this.current = Math.max(this.current, number);
     this.ends.set(ref.pack, Math.max(end, ref.offset + ref.length));
     const fault = ref.size > MAX_CONTENT || ref.length > MAX_FRAME || ref.offset + ref.length > MAX_PACK ? "is too large" : this.#differs(ref);
@@ -130,7 +130,7 @@ export class Packs {
 
   /** The content of a reference of the entry at hand, or null where it cannot be had. */
   content(ref) {
-    if (!Object.hasOwn(ref, "pack") || this.withheld.blobs.has(ref.blob)) return null;
+    if (!Object.hasOwn(ref, "pack") || !isPack(ref.pack) || this.withheld.blobs.has(ref.blob)) return null;
     const recent = this.recent.get(ref.blob);
     if (recent !== undefined || ref.length > MAX_FRAME || ref.size > MAX_CONTENT) return recent ?? null;
     return this.#differs(ref) === null ? (this.recent.get(ref.blob) ?? null) : null;
