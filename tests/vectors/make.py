@@ -106,6 +106,10 @@ def _practice(at: int, **more: Any) -> Alter:
     return lambda design: design["models"][at].update({"provider": "practice", "api": "practice", **more})
 
 
+def _anchor(**anchor: Any) -> Alter:
+    return lambda design: design.update(anchor={"every_sec": 600, "required": False, **anchor})
+
+
 def _third(design: Body) -> None:
     """A cap and a reserve that have no decimal text: of a third."""
     _budget(allocation="1.000000000000")(design)
@@ -268,6 +272,11 @@ DESIGNS: tuple[tuple[str, tuple[str, ...], Alter], ...] = (
     ("no arms", ("design.plan",), lambda d: d.update(arms=[])),
     ("no epochs", ("design.plan",), lambda d: d["stage"].update(epochs=0)),
     ("an arm with a tool that is not there", ("design.plan",), lambda d: d["arms"][0].update(tools=["magic"])),
+    ("an anchor", (), _anchor(git="https://models.example/a.git", drop="../drop")),
+    ("an anchor in a folder alone", (), _anchor(drop="../drop", required=True)),
+    ("an anchor that is nowhere", ("design.plan",), _anchor()),
+    ("an anchor that is pushed to all the time", ("design.plan",), _anchor(drop="../drop", every_sec=0)),
+    ("an anchor with a field too many", ("design.plan",), _anchor(drop="../drop", branch="main")),
     ("another format", ("design.plan",), lambda d: d.update(format=2)),
 )
 

@@ -107,6 +107,16 @@ CASES = {
         lambda t: t.update(grading={"scorer": "magic"}),
         lambda d: d["questions"].update(scorer="magic"),
     ),
+    "an anchor that is nowhere": Wrong(
+        Reason.MISSING_KEY,
+        lambda t: t.update(anchor={"required": True}),
+        lambda d: d.update(anchor={"every_sec": 600, "required": True}),
+    ),
+    "an anchor that is pushed to all the time": Wrong(
+        Reason.INVALID_VALUE,
+        lambda t: t.update(anchor={"drop": "x", "every": "0s"}),
+        lambda d: d.update(anchor={"drop": "x", "every_sec": 0, "required": False}),
+    ),
     "no tasks": Wrong(Reason.NOTHING_SELECTED, _nothing, lambda d: d.update(tasks=[]), ()),
     "two tasks of one name": Wrong(
         Reason.TASK_DUPLICATE, _nothing, lambda d: d["tasks"].insert(0, d["tasks"][0]), ("a", "a")
