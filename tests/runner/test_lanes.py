@@ -5,24 +5,32 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import random
 import shutil
 import signal
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from fake_worlds import Bench, bodies, check_record, entries, write_study
 from proctor.admission.finish import Stop
 from proctor.core.exits import Exit
-from proctor.core.outcomes import SUPERSEDED
+from proctor.core.outcomes import SUPERSEDED, Outcome
 from proctor.core.reasons import Reason
+from proctor.evidence.anchors.places import AnchorKind
+from proctor.evidence.fold import RunState
 from proctor.evidence.kinds import Kind
+from proctor.grading.grade import ungraded
 from proctor.report.progress import Progress
+from proctor.rollout.job import Result
+from proctor.runner.anchoring import Gate
 from proctor.runner.lanes import Lanes
 from proctor.sandbox.base import Exec
+from proctor.study.plan import Block, Plan, Trial
 
 
 @pytest.fixture
@@ -154,6 +162,47 @@ async def test_a_pause_that_follows_at_once_holds_lanes_that_were_woken() -> Non
     assert not waiting.done()
     await lanes.pause(False)
     assert await waiting is True
+
+
+@pytest.mark.parametrize("seed", range(30))
+async def test_trials_begin_as_they_are_drawn_whoever_is_woken_first(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lane that comes just when a block opens, or the gate does, does not overtake the one that waited for that."""
+    drawn = random.Random(seed)
+    begun: list[Trial] = []
+    gate = Gate(())
+
+    async def some_steps() -> None:
+        for _ in range(drawn.randrange(5)):
+            await asyncio.sleep(0)
+
+    async def admit_block(*_: object) -> None:
+        await gate.passed()
+        await some_steps()
+
+    async def attempt(job: SimpleNamespace, _: object) -> Result:
+        begun.append(job.trial)
+        if drawn.random() < 0.3:
+            gate.shut(AnchorKind.GIT)
+            asyncio.get_running_loop().call_soon(gate.open, AnchorKind.GIT)
+        await some_steps()
+        return Result(Outcome.COMPLETED, ungraded(Reason.REWARD_MISSING, ""), None)
+
+    monkeypatch.setattr(
+        "proctor.runner.lanes.make_job",
+        lambda ready, inputs, trial, coming: SimpleNamespace(trial=trial, label=trial.id),
+    )
+    monkeypatch.setattr("proctor.runner.lanes.run_attempt", attempt)
+    plan = Plan(tuple(Block(at, f"t{at}", None, 1, ("one", "two")) for at in range(6)), 3)
+    authority = SimpleNamespace(admit_block=admit_block, end_block=lambda index: None)
+    journal = SimpleNamespace(append=_appended, post=lambda *_: asyncio.ensure_future(_appended()))
+    ready = SimpleNamespace(design=SimpleNamespace(stage=SimpleNamespace(deadline_sec=None, replacements=0)))
+    tools = SimpleNamespace(authority=authority, journal=journal)
+    progress = SimpleNamespace(attempt_over=lambda *_: None, final=lambda *_: None)
+    made: Any = Lanes
+    await made(ready, SimpleNamespace(), plan, RunState(), tools, progress, 3, gate).run(Stop())
+    assert begun == list(plan.trials())
 
 
 async def _appended(*_: object) -> int:

@@ -90,9 +90,9 @@ class Lanes:
                 watch = group.create_task(self._watch(stop))
                 async with asyncio.TaskGroup() as lanes:
                     for blocks in self._plan.by_model().values():
-                        work = self._work(blocks)
+                        work, turn = self._work(blocks), asyncio.Lock()
                         for _ in range(self._lanes):
-                            lanes.create_task(self._lane(work, stop))
+                            lanes.create_task(self._lane(work, turn, stop))
                 if self._unpaid is not None:
                     stop.drain(self._unpaid.reason.id, Exit.STOPPED, self._unpaid.reason)
                 if not stop.draining.is_set():
@@ -171,16 +171,26 @@ class Lanes:
         self._progress.draining(cause)
         await self._tools.journal.append(Kind.RUN_DRAINING, {"cause": cause})
 
-    async def _lane(self, work: Iterator[tuple[Block, Trial]], stop: Stop) -> None:
-        while await self.may_start(stop):
-            block, trial = next(work, (None, None))
-            if block is None or trial is None:
+    async def _lane(self, work: Iterator[tuple[Block, Trial]], turn: asyncio.Lock, stop: Stop) -> None:
+        while True:
+            async with turn:
+                taken = await self._take(work, stop)
+            if taken is None:
                 return
-            if not await self._opened(block, stop):
-                return
+            block, trial = taken
+            # begun in the step in which the turn is passed on: nobody comes in between
             final = await self._trial(trial, stop)
             if final is not None:
                 await finish(self._final(block, trial, final))
+
+    async def _take(self, work: Iterator[tuple[Block, Trial]], stop: Stop) -> tuple[Block, Trial] | None:
+        """The next trial, once it may begin; None where none is left, or none may."""
+        if not await self.may_start(stop):
+            return None
+        taken = next(work, None)
+        if taken is None or not await self._opened(taken[0], stop):
+            return None
+        return taken if await self.may_start(stop) else None
 
     async def may_start(self, stop: Stop) -> bool:
         """Wait while paused, or while an anchor lacks what it must have; False once the run drains."""
