@@ -204,6 +204,28 @@ async def test_a_block_waits_until_another_ends_and_leaves_room(tmp_path: Path) 
     assert await task is None
 
 
+async def test_who_comes_just_when_there_is_room_does_not_overtake_who_waits(tmp_path: Path) -> None:
+    spending = await one_block(tmp_path, limits(m=(DOLLAR, DOLLAR)))
+    first = await waiting(spending, 1)
+    # its first step comes before the wake of who waits
+    second = asyncio.create_task(spending.authority.admit_block(2, "third", "m", 1))
+    spending.authority.end_block(0)
+    await asyncio.wait({first, second}, return_when=asyncio.FIRST_COMPLETED, timeout=60)
+    assert (first.done(), second.done()) == (True, False)
+    assert await first is None
+    spending.authority.end_block(1)
+    assert await second is None
+    assert [body["block"] for _, body in said(await spending.entries())] == [0, 1, 2]
+
+
+async def test_who_stops_waiting_leaves_its_place_to_the_next(tmp_path: Path) -> None:
+    spending = await one_block(tmp_path, limits(m=(DOLLAR, DOLLAR)))
+    first, second = await waiting(spending, 1), await waiting(spending, 2)
+    spending.authority.end_block(0)
+    first.cancel()
+    assert await second is None
+
+
 async def test_a_block_stops_waiting_once_no_room_can_come(tmp_path: Path) -> None:
     spending = await one_block(tmp_path, limits(m=(DOLLAR, DOLLAR)))
     attempt, record = spending.attempt()

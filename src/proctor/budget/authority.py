@@ -8,7 +8,7 @@ once its entry is durable: a process that dies has every exchange that it may ha
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
@@ -117,6 +117,8 @@ class Authority:
         self._journal = journal
         self._disclosed: set[tuple[Scope, str | None]] = set()
         self._freed = asyncio.Event()
+        # blocks that wait, by model
+        self._lines: defaultdict[str | None, deque[int]] = defaultdict(deque)
         self._disclose(self._ceiling.closed())
 
     @property
@@ -139,20 +141,32 @@ class Authority:
         """Set a block's reserve aside and say so in the journal, or return why that can never be.
 
         Waits while blocks that are open may still leave enough room when they end, which each of them does by the
-        deadlines of its attempts. `empty`: nothing is left to run in
-        the block, so nothing is set aside.
+        deadlines of its attempts. Blocks of a model are admitted in the order in which they came: one that comes just
+        when room is left does not overtake those that wait. `empty`: nothing is left to run in the block, so nothing
+        is set aside.
 
         Raises:
             Refusal: the journal's own, where it takes no more.
             ValueError: the block is open already, or its model is none of the limits'.
         """
-        await self._may_admit()
-        while (denial := self._ceiling.admit_block(index, model, empty=empty)) is not None:
-            if denial.final:
-                self._disclose(denial)
-                return _refusal(denial)
-            await self._freed.wait()
+        line = self._lines[model]
+        line.append(index)
+        try:
             await self._may_admit()
+            while True:
+                if line[0] == index:
+                    denial = self._ceiling.admit_block(index, model, empty=empty)
+                    if denial is None:
+                        break
+                    if denial.final:
+                        self._disclose(denial)
+                        return _refusal(denial)
+                await self._freed.wait()
+                await self._may_admit()
+        finally:
+            line.remove(index)
+            if line:
+                self._free()
         reserve = ZERO if empty else self._ceiling.reserve_of(model)
         body = {"block": index, "task": task, "model": model, "epoch": epoch}
         self._journal.post(Kind.BLOCK_ADMITTED, {**body, "reserve": str(reserve) if self._priced else None})
