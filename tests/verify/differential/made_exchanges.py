@@ -123,7 +123,7 @@ def answer(maker: Maker, going: Going, exchange: str) -> None:
     else:
         usage = _usage(maker, how)
         charged, estimated, flags = _charge(maker, going, held, usage, unpriced=how == 6)
-    step = maker.off("estimate") if estimated else maker.off("charged")
+    step = 0 if maker.over else maker.off("estimate") if estimated else maker.off("charged")
     charged = Usd(max(0, charged.pico + step))
     said = {"usage": usage, "estimated": estimated, "flags": flags}
     going.lease.settle(writer, exchange, charged, outcome="settled", blobs=blobs, **{**whole, **said})

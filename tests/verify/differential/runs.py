@@ -31,13 +31,17 @@ from proctor.runner.money import limits_of
 from proctor.study import Design, plan
 from proctor.study.plan import Block, Trial
 
-# What may deviate; the steps are taken by amounts alone.
+# What may deviate. Amounts and counts do by a step: what is held (for a count of tokens too), charged or estimated, the
+# bound on the output, a reserve, what a `ceiling.reached` says, a reward, the finals that an end counts. Of decisions
+# the opposite is recorded: a block or a hold that was denied, a refusal of what fits, one that nothing is said of, a
+# charge for what was released, one more replacement. The rest is a word that is another one.
 DEVIATIONS = (
-    *("held", "counted", "charged", "estimate", "overrun", "released", "output_bound"),
-    *("reserve", "block", "hold", "refused", "spent", "limit", "silent"),
-    *("grade", "reward", "final", "totals", "complete", "summary", "attempt", "order", "index", "join", "folder"),
-    *("supersedes", "replaces", "replaced"),
+    *("held", "counted", "charged", "estimate", "output_bound", "reserve", "spent", "limit", "reward", "totals"),
+    *("block", "hold", "refused", "silent", "released", "replaced", "order"),
+    *("overrun", "grade", "final", "complete", "summary", "attempt", "index", "join", "folder"),
+    *("supersedes", "replaces"),
 )
+# what `_admit` says where a block may fit once others have ended
 WAITS = object()
 
 
@@ -65,7 +69,7 @@ class Going:
 
 
 class Maker:
-    """Makes one run. `expected` are deviations by name: how often to pass one by, and the step."""
+    """Makes one run. `deviations` are those that may be taken, by name: how often to pass one by, and the step."""
 
     def __init__(self, draw: st.DrawFn, design: Design, deviations: dict[str, list[int]]) -> None:
         self.draw, self.design, self.deviations = draw, design, deviations
@@ -91,7 +95,10 @@ class Maker:
 
     # Entries, as the runner hands them over.
 
-    run_id = property(lambda self: self.story.run_id)
+    @property
+    def run_id(self) -> str:
+        """For the authority."""
+        return self.story.run_id
 
     def post(self, kind: Kind, body: Mapping[str, Any], /) -> Step | None:
         """For the authority: the journal."""
@@ -250,7 +257,9 @@ class Maker:
         if isinstance(refusal, Refusal):
             self.unpaid = refusal.reason.id
         if self.off("block"):
-            reserve = str(self.authority._ceiling.reserve_of(block.model))
+            limits = limits_of(self.design)
+            assert limits is not None and block.model is not None
+            reserve = str(limits.models[block.model].reserve)
             names = {"block": block.index, "task": block.task, "model": block.model, "epoch": block.epoch}
             self.over = True
             self.post(Kind.BLOCK_ADMITTED, {**names, "reserve": reserve})
