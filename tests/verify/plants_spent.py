@@ -138,5 +138,30 @@ def _(s: Story) -> None:
     _overran_before(s)
 
 
+@plant("ceiling.disclosed", "a refusal before there was a word of the ceiling")
+def _(s: Story) -> None:
+    said = s.find("ceiling.reached", scope="ceiling")
+    s.drop(said)
+    s.insert_after(s.find("exchange.refused", reason="ceiling_reached"), said)
+
+
+@plant("ceiling.disclosed", "a ceiling that was passed, and the run was stopped by hand before that was said")
+def _(s: Story) -> None:
+    s.drop(s.find("ceiling.reached", scope="ceiling"))
+    attempt = s.find("exchange.refused").body["attempt"]
+    for step in s.entries():
+        if step.body.get("attempt") == attempt and step.kind in ("exchange.refused", "attempt.graded", "trial.final"):
+            s.drop(step)
+    del s.finals[attempt[:16]]
+    s.repack()
+    s.find("attempt.ended", attempt=attempt).body.update(outcome="interrupted", exception="interrupted")
+    s.drop(s.find("block.ended", -1))
+    s.find("run.draining").body["cause"] = "SIGINT"
+    end = s.find("run.ended").body
+    end.update(exit_status=130, reason="interrupted")
+    end["totals"]["finals"] -= 1
+    end["totals"]["ungraded"] -= 1
+
+
 PLANTS += FULL
 PLANTS += FREE

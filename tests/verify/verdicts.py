@@ -9,6 +9,7 @@ from typing import Any
 
 from builder import Story
 from designs import make_design
+from money_stories import money_story
 from plants import Alter, Spoil
 from plants_spent import free_story, no_price_for_what_was_asked
 from primitives import Signer
@@ -57,13 +58,19 @@ CASES: list[Case] = []
 
 
 def case(
-    what: str, failed: str = "", doubtful: str = "", *, story: Callable[[], Story] = full_story, key: bool = True
+    what: str,
+    failed: str = "",
+    doubtful: str = "",
+    *,
+    story: Callable[[], Story] = full_story,
+    spoil: Spoil = lambda folder: None,
+    key: bool = True,
 ) -> Callable[[Alter], Alter]:
-    """Declare a run by how its story is altered."""
+    """Declare a run by how its story is altered, and what is then done to its folder."""
 
     def declare(alter: Alter) -> Alter:
         wanted = frozenset(failed.split()), frozenset(doubtful.split())
-        CASES.append(Case(what, *wanted, alter, lambda folder: None, story, key))
+        CASES.append(Case(what, *wanted, alter, spoil, story, key))
         return alter
 
     return declare
@@ -204,6 +211,23 @@ def _(s: Story) -> None:
 def _(s: Story) -> None:
     body: Any = s.find("run.recovered").body
     body["lost"] = body["lost"] * 2
+
+
+def _list_of_nothing(folder: Path) -> None:
+    (folder / "withheld.json").write_bytes(b"{")
+
+
+@case(
+    "a map of chunks that is none, in a copy of which nobody knows what it leaves out",
+    "withheld.named",
+    "exchanges.chunks",
+    story=money_story,
+    spoil=_list_of_nothing,
+)
+def _(s: Story) -> None:
+    ended = next(step for step in s.entries() if step.body.get("chunks") is not None)
+    ended.body["chunks"] = s.blob(b"[[0,0],[0,0]]")
+    s.repack()
 
 
 # What is sound in a run of its own.
