@@ -19,8 +19,8 @@ export class Attempt {
     this.boundaries = [];
     this.sandboxes = [];
     this.files = new Map();
-    this.exchanges = [];
-    this.inFlight = 0;
+    this.exchanges = new Map(); // exchange id -> what is known of it
+    this.settled = 0; // exchanges that ended
     this.lastEnd = null; // the latest exchange.ended that ended one in flight
     this.unknown = false;
     this.said = new Set(); // reasons of its exchanges

@@ -101,6 +101,7 @@ export class Attempts {
     const { report } = this;
     if (attempt.row && ["sandbox.started", "attempt.boundary", "verifier.ended", "attempt.files"].includes(kind)) {
       report.fail("rows.bare", `${where}: is ${kind} of a question row`);
+      if (kind === "verifier.ended") attempt.verifierEnded = body;
       return false;
     }
     switch (kind) {

@@ -38,6 +38,10 @@ export class Checkpoints {
       return;
     }
     this.named.set(name, { body, where });
+    const root = this.roots.get(body.size);
+    if (root !== undefined && root.toString("hex") !== body.root) {
+      report.fail("checkpoints.head", `${where}: names another root at ${body.size} than the journal has`);
+    }
     try {
       if (sha256hex(this.folder.read(body.path)) !== body.sha256) {
         report.fail("checkpoints.files", `${body.path} is not the file that an entry names`);

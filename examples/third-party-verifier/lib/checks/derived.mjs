@@ -31,7 +31,7 @@ function attemptFile(attempt) {
     sandboxes: attempt.sandboxes.map((body) => without(body, "attempt")),
     ended: without(attempt.ended, "attempt"),
     tokens: model ? tokens(attempt.tokens) : NO_MODEL,
-    cost: model ? { charged: moneyText(attempt.charged), exchanges: attempt.exchanges.length, estimated: attempt.estimated } : NO_MODEL,
+    cost: model ? { charged: moneyText(attempt.charged), exchanges: attempt.settled, estimated: attempt.estimated } : NO_MODEL,
     snapshots: NO_SNAPSHOT,
   };
 }

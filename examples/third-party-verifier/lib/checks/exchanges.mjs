@@ -40,10 +40,9 @@ export class Exchanges {
     const { counts, can } = counting(body.route, model?.api);
     report.look("exchanges.admitted");
     const say = (why) => report.fail("exchanges.admitted", `${where}: ${body.exchange} ${why}`);
-    const again = body.retries === null ? null : this.#of(attempt, body.retries);
-    const place = attempt.exchanges.length;
-    const inOrder = body.exchange === `${attempt.id}/${place}`;
-    if (!inOrder) say(`is not number ${place} of ${attempt.id}`);
+    const again = body.retries === null ? null : attempt.exchanges.get(body.retries);
+    const place = attempt.exchanges.size;
+    if (body.exchange !== `${attempt.id}/${place}`) say(`is not number ${place} of ${attempt.id}`);
     else if (model === undefined || body.model !== trial.model) say(`is of model ${body.model}`);
     else if (attempt.agentStarted === null || attempt.agentEnded !== null) say("stands outside of its agent");
     else if (!can) say("counts tokens in a format that cannot");
@@ -52,27 +51,20 @@ export class Exchanges {
     else if (body.input_bound < body.request.size) say("bounds its input below the bytes of its request");
     else if (body.mutations.some((one) => !(model.mutations ?? []).includes(one))) say("was changed as the design does not admit");
     else if (again !== null && !(again?.ended && (again.error || again.released))) say(`sends ${body.retries} again`);
-    if (model === undefined || !inOrder) return;
+    if (model === undefined) return;
     const exchange = {
       held: picodollars(body.held), ended: false, error: false, released: false, counted: counts, opening: state.opening, block: trial.block,
     };
-    attempt.exchanges.push(exchange);
-    attempt.inFlight += 1;
+    attempt.exchanges.set(body.exchange, exchange);
     const worst = counts ? 0n : this.prices.get(trial.model).worst(body.input_bound, body.output_bound);
     report.hold("costs.recomputed", worst === exchange.held, `${where}: holds ${body.held}, which is not the worst case`);
     this.money.admitted(exchange, where);
   }
 
-  /** An exchange of the attempt by its id, or undefined. */
-  #of(attempt, id) {
-    const at = id.lastIndexOf("/");
-    return id.slice(0, at) === attempt.id ? attempt.exchanges[Number(id.slice(at + 1))] : undefined;
-  }
-
   #ended(body, attempt, where, state) {
     const { report } = this;
     report.look("exchanges.ended");
-    const exchange = this.#of(attempt, body.exchange);
+    const exchange = attempt.exchanges.get(body.exchange);
     const say = (why) => report.fail("exchanges.ended", `${where}: ${body.exchange} ${why}`);
     if (exchange === undefined || exchange.ended) {
       say(exchange === undefined ? "was not admitted" : "ends again");
@@ -89,7 +81,7 @@ export class Exchanges {
     exchange.released = body.outcome === "released";
     if (body.outcome === "unknown") attempt.unknown = true;
     if (body.error !== null) attempt.said.add(body.error);
-    attempt.inFlight -= 1;
+    attempt.settled += 1;
     attempt.charged += charged;
     attempt.estimated += body.estimated ? 1 : 0;
     for (const [bucket, tokens] of Object.entries(body.usage ?? {})) {
@@ -165,7 +157,7 @@ export class Exchanges {
   #attemptEnded(body, attempt, where) {
     const { report } = this;
     const say = (why) => report.fail("exchanges.ended", `${where}: ${attempt.id} ${why}`);
-    if (attempt.inFlight > 0) say(`ends with ${attempt.inFlight} exchanges in flight`);
+    if ([...attempt.exchanges.values()].some(({ ended }) => !ended)) say("ends with an exchange in flight");
     if (attempt.unknown && !["lost", "interrupted"].includes(body.outcome)) say(`ends as ${body.outcome} after an unknown end`);
   }
 }

@@ -103,7 +103,7 @@ export class Grades {
     const { graded } = attempt;
     if (graded === null || attempt.trial === null) return;
     report.look("grades.recomputed");
-    const fault = attempt.row ? this.#row(graded) : this.#tests(graded, attempt);
+    const fault = attempt.row ? this.#row(graded, attempt) : this.#tests(graded, attempt);
     if (fault !== null) report.fail("grades.recomputed", `${attempt.id} was graded ${graded.grade} (${graded.reason}): ${fault}`);
   }
 
@@ -112,8 +112,8 @@ export class Grades {
     return empty ? null : "it stopped short, and has rewards or tests";
   }
 
-  #row(graded) {
-    if (graded.grade === "ungraded" && STOPPED_SHORT.has(graded.reason)) return this.#empty(graded);
+  #row(graded, attempt) {
+    if (graded.grade === "ungraded" && STOPPED_SHORT.has(graded.reason) && attempt.verifierEnded === null) return this.#empty(graded);
     const rule = this.design.rule === "tests" ? ONE_OR_MORE : this.design.rule;
     const reward = decisive(rule, graded.rewards);
     if (graded.reward !== reward || graded.tests !== null) return `the reward is ${reward}`;

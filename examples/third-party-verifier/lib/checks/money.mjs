@@ -47,24 +47,26 @@ export class Money {
     this.#add(block.model, this.#takes(block) - before);
   }
 
-  #close(index) {
+  /** A block takes up no more: at a resume what is in flight stays held, at the block's end nothing does. */
+  #close(index, stays) {
     const block = this.open.get(index);
     if (block === undefined) return;
     this.open.delete(index);
-    this.#add(block.model, block.held - this.#takes(block)); // what is in flight stays held
+    block.stays = stays;
+    this.#add(block.model, (stays ? block.held : 0n) - this.#takes(block));
   }
 
   entry({ kind, body, where }, state) {
     switch (kind) {
       case "run.resumed":
-        for (const index of [...this.open.keys()]) this.#close(index);
+        for (const index of [...this.open.keys()]) this.#close(index, true);
         this.opening();
         break;
       case "block.admitted":
         this.#block(body, where, state);
         break;
       case "block.ended":
-        this.#close(body.block);
+        this.#close(body.block, false);
         break;
       case "ceiling.reached":
         this.#reached(body, where);
@@ -104,7 +106,7 @@ export class Money {
       say("follows what said that no block is admitted");
     }
     if (this.open.has(block.index)) return;
-    const open = { model: body.model, reserve: 0n, charged: 0n, held: 0n };
+    const open = { model: body.model, reserve: 0n, charged: 0n, held: 0n, stays: true };
     this.open.set(block.index, open);
     this.#change(open, (one) => (one.reserve = reserve));
   }
@@ -130,7 +132,7 @@ export class Money {
         one.charged += charged;
       });
       this.#add(block.model, charged);
-    } else this.#add(exchange.block.model, charged - exchange.held);
+    } else this.#add(exchange.block.model, charged - (block?.stays === false ? 0n : exchange.held));
     if (charged <= exchange.held) return;
     this.overrun = this.overrunHere = true;
     if (this.ceiling !== null && this.spent > this.ceiling) this.past = this.pastHere = true;

@@ -34,7 +34,7 @@ export class Openings {
         report.fail("journal.recovered", `${where}: names other attempts than the ${open.size} in flight`);
       }
       this.pending = new Set([...lost].filter((id) => open.has(id)));
-    } else if (this.recoveryDue) {
+    } else if (this.recoveryDue && kind !== "run.resumed") {
       report.look("journal.recovered");
       report.fail("journal.recovered", `${where}: ${kind} stands where run.recovered has to`);
     } else if (kind === "run.resumed") {
