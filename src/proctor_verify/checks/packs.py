@@ -7,6 +7,7 @@ import re
 import zlib
 from collections.abc import Callable
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from proctor_verify.aside import WORTH_IT, InOrder
@@ -19,7 +20,7 @@ from proctor_verify.schema import BLOB_FIELDS
 MAX_FRAME = 1 << 20
 MAX_PACK = 256 << 20
 _REMEMBERED = 4096
-_FRAME = ("blob", "size", "pack", "offset", "length", "encoding", "stored_sha256")
+_identity = itemgetter("blob", "size", "pack", "offset", "length", "encoding", "stored_sha256")
 _PACK = re.compile(r"[0-9]{4,9}\.pack")
 
 
@@ -71,7 +72,7 @@ class Frames(Check):
                 self._frame(entry, ref)
 
     def _frame(self, entry: Entry, ref: dict[str, Any]) -> None:
-        key = tuple(ref[name] for name in _FRAME)
+        key = _identity(ref)
         if key in self._known:
             return
         self.looked += 1
