@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from builder import Story
@@ -190,3 +190,14 @@ for _what, _case in CASES.items():
         graded = s.find("attempt.graded", -1, grade=case.grade, reason=case.reason, reward=case.reward)
         graded.body.update(other)
         _count(s, graded.body["attempt"], other)
+
+
+@PLANTS.before_sealing("grades.recomputed", "nothing ran, as it says, and a test passed")
+def _(s: Story) -> None:
+    case = CASES["a report of nothing that ran, and a pass"]
+    _set(s, replace(case, tests={**COUNTS, "all_skip": 1, "all_pass": 1}))
+
+
+@PLANTS.before_sealing("grades.recomputed", "nothing ran, as it says, and nothing is counted")
+def _(s: Story) -> None:
+    _set(s, replace(CASES["a report of nothing that ran, and a pass"], tests=None))

@@ -10,7 +10,7 @@ from typing import Any
 from builder import Story
 from designs import make_design
 from money_stories import money_story
-from plants import Alter, Spoil
+from plants import Alter, Spoil, first_of
 from plants_spent import free_story, no_price_for_what_was_asked
 from primitives import Signer
 from steps import Step
@@ -119,6 +119,21 @@ def _(folder: Path) -> None:
     (folder / "manifests/0002.json").unlink()
 
 
+@spoiled("a verdict file is gone", "files.digests grades.recomputed")
+def _(folder: Path) -> None:
+    first_of(folder, "trials/*/*/verifier/reward.txt").unlink()
+
+
+@spoiled(
+    "a verdict file is gone, in a copy of which nobody knows what it leaves out",
+    "withheld.named",
+    "files.digests grades.recomputed",
+)
+def _(folder: Path) -> None:
+    first_of(folder, "trials/*/*/verifier/reward.txt").unlink()
+    _list_of_nothing(folder)
+
+
 @spoiled("dot files and scratch are nobody's business")
 def _(folder: Path) -> None:
     (folder / ".hidden").touch()
@@ -165,6 +180,11 @@ def _(s: Story) -> None:
     s.insert_after(s.find("run.ended"), Step("run.paused", {}))
 
 
+@case("something after the last end", "journal.openings run.ended")
+def _(s: Story) -> None:
+    s.insert_after(s.find("run.ended", -1), Step("run.paused", {}))
+
+
 @case("no end", "run.ended summary.recomputed")
 def _(s: Story) -> None:
     s.drop(s.find("run.ended", -1))
@@ -205,6 +225,12 @@ def _(s: Story) -> None:
 @case("a graded attempt without a verifier", "agents.ended attempts.assured grades.recomputed")
 def _(s: Story) -> None:
     s.drop(s.find("verifier.ended"))
+
+
+@case("an attempt that was lost, and never ends", "journal.recovered flight.empty attempts.numbered")
+def _(s: Story) -> None:
+    lost = s.find("attempt.ended", outcome="lost")
+    s.drop(lost)
 
 
 @case("a recovery that names one attempt twice", "journal.recovered")
