@@ -19,13 +19,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="proctor_verify",
         description="Re-check a run from its evidence alone.",
         epilog="exit status: 0 all hold; 1 something fails or cannot be told; 2 could not read. "
-        "Without --key nobody can tell who signed: that alone is a warning.",
+        "Without --key nobody can tell who signed; that alone leaves the status as it is.",
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("run", nargs="?", metavar="RUN", help="the run folder, or a receipt, a proof or an attestation")
     what.add_argument("--design", metavar="FILE", help="check a frozen design (a design.json) alone")
     what.add_argument("--checks", action="store_true", help="print the table of checks and stop")
-    parser.add_argument("of", nargs="?", metavar="RUN", help="with an attestation: the run that it speaks of")
+    parser.add_argument("of", nargs="?", metavar="OF", help="with an attestation: the run that it speaks of")
     parser.add_argument("--key", metavar="KEY", help="who is trusted: a vkey, a file that holds one, or sha256:HEX")
     parser.add_argument(
         "--anchor",

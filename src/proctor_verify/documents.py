@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,17 @@ CHECKS: tuple[FileCheck[Any], ...] = (
     *growth.CONSISTENCY_CHECKS,
     *attestations.ATTESTATION_CHECKS,
 )
+
+# an option, what it goes with in words, and the files among these
+_GOES_WITH = (
+    ("--anchor", "a run or a receipt", (receipts.START,)),
+    ("--witness", "a run or a receipt", (receipts.START,)),
+    ("--since", "a run or a proof of consistency", (growth.START,)),
+    ("a second RUN", "an attestation", (attestations.START,)),
+)
+_ENVELOPE = b'"payloadType"'
+_CHECKPOINT = b"proctor/run/"
+_OF_A_RUN = frozenset({"journal.jsonl", "summary.json", "grade_summary.json", "withheld.json"})
 
 
 def is_file(path: str | PathLike[str]) -> bool:
@@ -61,33 +72,47 @@ def verify_file(
         data = read_file(path)
     except Unreadable as error:
         return FileReport("file", unreadable=f"{plain(path)}: {error}")
-    verify = _verifier(data, trust, since, run, asked)
-    if verify is None:
-        return FileReport(
-            "file", unreadable=f"{plain(path)}: is no run folder, and begins as no file that is known here"
-        )
+    given = {"--anchor": bool(anchors), "--witness": bool(witnesses), "--since": since is not None}
+    given["a second RUN"] = run is not None
     try:
-        return verify()
+        start = _start(Path(path), data)
+        _go_together(start, {name for name, is_given in given.items() if is_given})
+        if start == receipts.START:
+            return receipts.verify_receipt(data, trust, asked)
+        if start == growth.START:
+            return growth.verify_growth(data, _older(since), trust)
+        return attestations.verify_attestation(data, trust, run)
     except Unreadable as error:
-        return FileReport("file", unreadable=str(error))
+        return FileReport("file", unreadable=plain(error))
 
 
-def _verifier(
-    data: bytes, trust: notes.TrustRoot | None, since: str | PathLike[str] | None, run: str | None, asked: Asked
-) -> Callable[[], FileReport] | None:
-    if data.startswith(receipts.START):
-        return lambda: receipts.verify_receipt(data, trust, asked)
-    if asked:
-        return None if not data.startswith((growth.START, attestations.START)) else _only_receipts
-    if data.startswith(growth.START):
-        return lambda: growth.verify_growth(data, _older(since), trust)
-    if data.startswith(attestations.START):
-        return lambda: attestations.verify_attestation(data, trust, run)
-    return None
+def _start(path: Path, data: bytes) -> bytes:
+    """How it begins, of the files that are known.
+
+    Raises:
+        Unreadable: it is another file; one that a person may well take for a run is told apart.
+    """
+    if path.name == "design.json" and _ENVELOPE not in data:
+        raise Unreadable(f"{path}: is a design: --design checks one alone; of a run, name the folder")
+    if path.name in _OF_A_RUN and _ENVELOPE not in data:
+        raise Unreadable(f"{path}: is a file of a run: name the folder that it stands in")
+    if data.startswith(_CHECKPOINT):
+        raise Unreadable(f"{path}: is a checkpoint: name its run, and the checkpoint with --since or --anchor")
+    for start in (receipts.START, growth.START, attestations.START):
+        if data.startswith(start):
+            return start
+    raise Unreadable(f"{path}: is no run folder, and begins as no file that is known here")
 
 
-def _only_receipts() -> FileReport:
-    raise Unreadable("--anchor and --witness go with a run or a receipt")
+def _go_together(start: bytes, given: set[str]) -> None:
+    """What is asked for and never looked at would pass for an answer.
+
+    Raises:
+        Unreadable: an option is for another kind of thing.
+    """
+    for name, words, starts in _GOES_WITH:
+        if name in given and start not in starts:
+            raise Unreadable(f"{name} goes with {words}")
 
 
 def _older(since: str | PathLike[str] | None) -> bytes | None:

@@ -24,6 +24,7 @@ MAX_SIGNATURES = 64
 MAX_NAME = 255
 MAX_KEY_FILE = 4096
 
+_FINGERPRINT = "sha256:"
 _ED25519, _COSIGNATURE = b"\x01", b"\x04"
 _TIME_BYTES = 8
 _HEX = frozenset("0123456789abcdef")
@@ -49,7 +50,7 @@ class Key:
     @property
     def fingerprint(self) -> str:
         """`sha256:` and 64 hex digits over the raw key."""
-        return "sha256:" + sha256(self.raw).hexdigest()
+        return _FINGERPRINT + sha256(self.raw).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,10 @@ def witness_key(argument: str) -> Witness:
     Raises:
         Unreadable: none of these.
     """
-    algorithm, key = _typed_key(_vkey_in(argument.strip()), _ED25519 + _COSIGNATURE)
+    argument = argument.strip()
+    if argument.startswith(_FINGERPRINT):
+        raise Unreadable("a fingerprint is not enough for a witness: give the vkey")
+    algorithm, key = _typed_key(_vkey_in(argument, "a vkey"), _ED25519 + _COSIGNATURE)
     return Witness(key, only_cosigns=algorithm == _COSIGNATURE)
 
 
@@ -198,12 +202,12 @@ def trust_root(argument: str) -> TrustRoot:
         Unreadable: none of these.
     """
     argument = argument.strip()
-    if argument.startswith("sha256:"):
-        digits = argument.removeprefix("sha256:")
+    if argument.startswith(_FINGERPRINT):
+        digits = argument.removeprefix(_FINGERPRINT)
         if len(digits) != 64 or not _HEX.issuperset(digits):
             raise Unreadable("a fingerprint is sha256: and 64 lower-case hex digits")
         return TrustRoot(argument)
-    key = verifier_key(_vkey_in(argument))
+    key = verifier_key(_vkey_in(argument, "a vkey, nor a fingerprint (sha256:…)"))
     return TrustRoot(key.fingerprint, key)
 
 
@@ -253,13 +257,16 @@ def _typed_key(text: str, algorithms: bytes) -> tuple[bytes, Key]:
     return typed[:1], key
 
 
-def _vkey_in(argument: str) -> str:
+def _vkey_in(argument: str, else_than: str) -> str:
     if _looks_like_a_vkey(argument):
         return argument
     try:
-        return _text_of(small_file(argument, MAX_KEY_FILE)).strip()
+        text = _text_of(small_file(argument, MAX_KEY_FILE)).strip()
     except Unreadable as error:
-        raise Unreadable(f"neither a vkey, nor a fingerprint, nor a key's file: it {error}") from error
+        raise Unreadable(f"neither {else_than}, nor a file with a vkey: it {error}") from error
+    if not _looks_like_a_vkey(text):
+        raise Unreadable("the file holds something else than one vkey")
+    return text
 
 
 def _looks_like_a_vkey(text: str) -> bool:

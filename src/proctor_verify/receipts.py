@@ -12,7 +12,8 @@ from proctor_verify.elsewhere import Asked, RunName, look_for
 from proctor_verify.errors import Unreadable
 from proctor_verify.merkle import included, leaf_hash
 from proctor_verify.proof_lines import Signed, halves, hashes_of, number
-from proctor_verify.proves import NO_KEY
+from proctor_verify.proves import LEFT_OUT, NO_KEY
+from proctor_verify.report import Result, Status
 from proctor_verify.schema import ANCHOR, body_fault, envelope_fault
 from proctor_verify.shapes import FROM_ONE, TEXT, list_of, matches, or_null, record, where
 from proctor_verify.standalone import (
@@ -218,12 +219,19 @@ def verify_receipt(
         ),
         caveats=(
             *caveats,
-            *(() if asked.anchors else (OWN_WORD if receipt.anchored else NO_ANCHOR,)),
+            _of_the_time(receipt, results),
             *((MADE_UP,) if receipt.trial["model"] is not None else ()),
             OTHERS,
         ),
         lenient=lenient,
     )
+
+
+def _of_the_time(receipt: Receipt, results: Sequence[Result]) -> str:
+    if not receipt.asked.anchors:
+        return OWN_WORD if receipt.anchored else NO_ANCHOR
+    stands = any(result.check == "receipt.anchored" and result.status is Status.PASS for result in results)
+    return LEFT_OUT if stands else NO_ANCHOR
 
 
 def _label(trial: dict[str, Any]) -> str:

@@ -195,10 +195,17 @@ def _mark(status: Status) -> str:
     return word.upper() if status is Status.FAIL else word
 
 
+def verdict(holds: bool, synthetic: bool, results: Sequence[Result]) -> str:
+    """The words of the last line. Where all holds, only whose key it is can be left without an answer."""
+    words = ["VERIFIED" if holds else "NOT VERIFIED", *(["SYNTHETIC"] if synthetic else [])]
+    if holds and any(result.status is Status.CANNOT_TELL for result in results):
+        words.append("but not who signed")
+    return ", ".join(words)
+
+
 def _summary(report: Report) -> list[str]:
     count = {status: sum(result.status is status for result in report.results) for status in Status}
     lines = wrapped("", f"does not hold: {', '.join(report.failed())}", "  ") if report.failed() else []
-    word = "VERIFIED" if report.exit_status == 0 else "NOT VERIFIED"
-    word += ", SYNTHETIC" if report.synthetic else ""
+    word = verdict(report.exit_status == 0, bool(report.synthetic), report.results)
     counts = ", ".join(f"{count[status]} {status.value}" for status in Status if count[status])
     return [*lines, f"{word}: run {plain(report.run_id or 'unknown')}, {report.entries:,} entries; {counts}"]

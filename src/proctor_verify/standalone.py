@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from proctor_verify.errors import Unreadable
-from proctor_verify.report import Finding, Result, Status, listed, plain, result_lines, wrapped
+from proctor_verify.report import Finding, Result, Status, listed, plain, result_lines, verdict, wrapped
 
 MAX_BYTES = 1_048_576
 T = TypeVar("T")
@@ -161,5 +161,5 @@ def render_text(report: FileReport) -> str:
         lines += listed("what this file shows", list(map(plain, report.shown)))
     lines += listed("what it cannot show", list(map(plain, report.caveats)))
     lines += wrapped("", f"does not hold: {', '.join(report.failed())}", "  ") if report.failed() else []
-    word = "VERIFIED" if report.exit_status == 0 else "NOT VERIFIED"
-    return "\n".join([*lines, f"{word}{', SYNTHETIC' if 'SYNTHETIC' in report.facts else ''}: {report.kind}"])
+    word = verdict(report.exit_status == 0, "SYNTHETIC" in report.facts, report.results)
+    return "\n".join([*lines, f"{word}: {report.kind}"])

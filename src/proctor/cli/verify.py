@@ -43,13 +43,13 @@ def verify(
 ) -> int:
     """Re-check RUN: `python -m proctor_verify`, in a process that shares nothing with this one.
 
-    RUN is a run's folder, or a receipt or proof that `proctor prove` made, or what `proctor attest` made; then OF is
-    the run that it speaks of, to be held against it. docs/verify.md says what each option means
-    and proves.
+    RUN is a run's folder, a receipt or a proof that `proctor prove` made, or what `proctor attest` made: that is held
+    against the run OF where one is named. docs/verify.md says what each option means and proves.
 
     With --design FILE instead of RUN, a frozen design alone is held to its rules, and named by its digest.
 
-    Exit status: 0 all hold, 1 something fails (with --key: or cannot be told), 2 could not read.
+    Exit status: 0 all hold, 1 something fails or cannot be told, 2 could not read. Without --key nobody can tell who
+    signed; that alone leaves the status as it is.
     """
     import subprocess
     import sys

@@ -141,7 +141,7 @@ class SinceExtends(Check):
         "the checkpoint given with `--since` is of this run, signed by its key, and has the root of this journal at "
         "its size"
     )
-    noun = "entries since the checkpoint that was kept"
+    noun = "checkpoint was given with --since"
     unblinded = True
 
     def finish(self) -> None:

@@ -79,7 +79,7 @@ class Seen(Check):
         "each key given with `--witness` signed a checkpoint of this journal: one in the run, at an anchor that was "
         "given, or the one given with `--since`"
     )
-    noun = "witnesses"
+    noun = "key was given with --witness"
     unblinded = True
 
     def finish(self) -> None:
