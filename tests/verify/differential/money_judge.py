@@ -157,13 +157,19 @@ class _Replay:
             with suppress(ValueError):  # of an opening to come, whose blocks are not open yet
                 if (denial := asked.hold("asked", self._blocks[held["attempt"]], Usd.parse(held["held"]))) is not None:
                     yield denial
-        for model in self._design.model_names:
-            asked = copy.deepcopy(self._ceiling)
-            if (denial := asked.admit_block(len(self._plan.blocks), model)) is not None:
-                # what it says of the rule holds from then on, whatever its numbers are
-                if (denial.scope.value, denial.model) == (body["scope"], body["model"]):
-                    self._ceiling.admit_block(len(self._plan.blocks), model)
-                yield denial
+        blocks = len(self._plan.blocks)
+        could = {
+            model: denial
+            for model in self._design.model_names
+            if (denial := copy.deepcopy(self._ceiling).admit_block(blocks, model)) is not None
+        }
+        yield from could.values()
+        # what is said of a rule holds from then on, whatever the numbers are
+        alike = [
+            model for model, denial in could.items() if (denial.scope, denial.model) == (body["scope"], body["model"])
+        ]
+        if alike:
+            self._ceiling.admit_block(blocks, min(alike, key=lambda model: _numbers(could[model]) != body))
 
 
 def _numbers(denial: Denial) -> Body:
