@@ -80,6 +80,7 @@ MAY_CATCH_ALL = {
     "proctor.admission.finish._outcome": "the boundary of the process: the run ends on the record",
     "proctor.agents.handed.__call__": "the boundary of a person's own agent: why it cannot be made is a refusal",
     "proctor.agents.handed._contained": "the boundary of a person's own agent: its fault is how its attempt ended",
+    "proctor.evidence.commits._outcome": "the boundary of the journal's thread: its fault is told in the loop",
     "proctor.rollout.ends.to_its_end": "the boundary of an attempt: it ends on the record, the run goes on",
     "proctor.rollout.worker._reply": "the boundary of a study's own function: what it raises is its answer",
     "proctor.sandbox.namespace.launcher.wire._answer": "the boundary of a request: the fault is its answer",

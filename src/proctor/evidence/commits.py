@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
@@ -83,12 +84,7 @@ class Commits:
         future: asyncio.Future[T] = self._loop.create_future()
 
         def job() -> None:
-            try:
-                result = work()
-            except BaseException as error:
-                self._call(_fail, future, error)
-            else:
-                self._call(_succeed, future, result)
+            self._call(_settle, future, _outcome(work))
 
         self._queue.put(job)
         return future
@@ -127,10 +123,12 @@ class Commits:
             group.append(item)
         outcomes: list[int | Refusal] = []
         if self._error is None and self._writer is not None:
-            try:
-                outcomes = self._writer.commit([waiting.draft for waiting in group])
-            except BaseException as error:
-                self._error = error
+            drafts = [waiting.draft for waiting in group]
+            written = _outcome(partial(self._writer.commit, drafts))
+            if isinstance(written, _Failed):
+                self._error = written.error
+            else:
+                outcomes = written
         self._tell(Told(group, outcomes, self._error))
         return following
 
@@ -139,10 +137,9 @@ class Commits:
         if writer is None or stamps is None or self._error is not None or not self._checkpoints:
             return
         if writer.is_checkpoint_due(stamps.mono()):
-            try:
-                writer.checkpoint(stamps)
-            except BaseException as error:
-                self._error = error
+            made = _outcome(partial(writer.checkpoint, stamps))
+            if isinstance(made, _Failed):
+                self._error = made.error
             self._tell(Told([], [], self._error))
 
     def _tell(self, told: Told) -> None:
@@ -161,11 +158,22 @@ def _nothing() -> None:
     pass
 
 
-def _succeed(future: asyncio.Future[T], result: T) -> None:
-    if not future.done():
-        future.set_result(result)
+class _Failed(NamedTuple):
+    error: BaseException
 
 
-def _fail(future: asyncio.Future[Any], error: BaseException) -> None:
-    if not future.done():
-        future.set_exception(error)
+def _outcome(work: Callable[[], T]) -> T | _Failed:
+    """What came of it: an error of any kind is told in the loop, where somebody waits."""
+    try:
+        return work()
+    except BaseException as error:
+        return _Failed(error)
+
+
+def _settle(future: asyncio.Future[T], outcome: T | _Failed) -> None:
+    if future.done():
+        return
+    if isinstance(outcome, _Failed):
+        future.set_exception(outcome.error)
+    else:
+        future.set_result(outcome)
