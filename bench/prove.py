@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from proctor.evidence.proofs import prove_extends, prove_trial
+from proctor.evidence.proving import prove_extends, prove_trial
 from proctor.evidence.reader import read_entries
 from proof_parts import Written, id_of
 

@@ -19,7 +19,8 @@ from proctor.core.refusal import Refusal
 from proctor.evidence import merkle, notes
 from proctor.evidence.kinds import Kind
 from proctor.evidence.proof_index import TILE, cache_dir
-from proctor.evidence.proofs import TrialReceipt, prove_extends, prove_trial
+from proctor.evidence.proofs import TrialReceipt
+from proctor.evidence.proving import prove_extends, prove_trial
 from proctor_verify.merkle import consistent, included
 from proof_parts import Written, id_of, named, written
 

@@ -68,7 +68,7 @@ def cosign(what: Path, output: Path, key: Path | None, as_json: bool) -> None:
     from proctor.report.text import safe
 
     if what.is_dir():
-        note, _ = last_checkpoint(opened(what))
+        note = last_checkpoint(opened(what))
     else:
         try:
             found = read_regular(what, MAX_NOTE_BYTES)

@@ -66,7 +66,7 @@ def prove(run: Path, trial: str | None, since: Path | None, output: Path | None,
 
 
 def _receipt(run: RunFolder, text: str, cache: Path) -> TrialReceipt:
-    from proctor.evidence.proofs import prove_trial
+    from proctor.evidence.proving import prove_trial
     from proctor.report.text import safe
     from proctor.report.trial import is_made_up, planned_rows
     from proctor.study.design import read_design
@@ -92,7 +92,7 @@ def _receipt(run: RunFolder, text: str, cache: Path) -> TrialReceipt:
 def _extends(run: RunFolder, since: Path, cache: Path) -> ConsistencyProof:
     from proctor.core.files import read_regular
     from proctor.evidence.notes import MAX_NOTE_BYTES
-    from proctor.evidence.proofs import prove_extends
+    from proctor.evidence.proving import prove_extends
 
     try:
         note = read_regular(since, MAX_NOTE_BYTES)

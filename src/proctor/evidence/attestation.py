@@ -15,11 +15,12 @@ from proctor.core.canonical import encode
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence import notes
+from proctor.evidence.anchors.receipts import Anchored, anchored
+from proctor.evidence.checkpoints import name_of
 from proctor.evidence.disk import open_regular
 from proctor.evidence.entries import JOURNAL, damaged
 from proctor.evidence.keys import OperatorKey
 from proctor.evidence.kinds import Kind
-from proctor.evidence.proofs import Anchored, anchored
 from proctor.evidence.reader import read_entries
 from proctor.evidence.runfolder import FileRef, RunFolder
 
@@ -76,8 +77,9 @@ def read_ended(run: RunFolder) -> Ended:
         last, size = entry, size + 1
     if first is None or last is None or last.kind is not Kind.RUN_ENDED:
         raise damaged("the run did not end", JOURNAL)
+    checkpoint = f"checkpoints/{name_of(size)}"
     try:
-        note = _read(run, f"checkpoints/{size:012d}.note")
+        note = _read(run, checkpoint)
         files = [_digest(run, path) for path in ("design.json", *_derived(last.body))]
         run_id, study, stage = str(first["run_id"]), str(first["study"]), str(first["stage"])
     except FileNotFoundError as error:
@@ -89,7 +91,7 @@ def read_ended(run: RunFolder) -> Ended:
     except (KeyError, TypeError) as error:
         raise damaged(f"an entry's body cannot be understood: {error!r}", JOURNAL) from error
     head = notes.Checkpoint.parse(notes.parse(note).text)
-    subjects = (files[0], FileRef.of(f"checkpoints/{size:012d}.note", note), *files[1:])
+    subjects = (files[0], FileRef.of(checkpoint, note), *files[1:])
     totals, complete = last.body["totals"], last.body["complete"]
     return Ended(run_id, study, stage, complete, totals, subjects, head, note, anchored(run, size))
 
@@ -104,7 +106,7 @@ def statement(ended: Ended, verified: Verified, timestamp: Timestamp | None, key
         "complete": ended.complete,
         "totals": dict(ended.totals),
         "synthetic": list(verified.synthetic),
-        "checkpoint": {"origin": ended.head.origin, "size": ended.head.size, "root": ended.head.root.hex()},
+        "checkpoint": ended.head.as_record(),
         "verification": {"version": verified.version, "checks": dict(verified.checks)},
         "anchored": list(ended.anchored),
         "timestamp": None if timestamp is None else asdict(timestamp),

@@ -13,7 +13,7 @@ from proctor.evidence.entries import Chain, damaged
 from proctor.evidence.keys import OperatorKey
 from proctor.evidence.runfolder import FileRef, RunFolder
 
-_NAME = re.compile(r"([0-9]{12})\.note", re.ASCII)
+NAME = re.compile(r"([0-9]{12})\.note", re.ASCII)
 
 
 class Signer:
@@ -32,7 +32,7 @@ class Signer:
         """
         root = chain.tree.root()
         note = self._key.sign(notes.Checkpoint(self._origin, chain.size, root).text())
-        path = self._run.checkpoints / f"{chain.size:012d}.note"
+        path = self._run.checkpoints / name_of(chain.size)
         self._run.disk.put(path, note)
         return _body(FileRef.of(self._run.relative(path), note), chain.size, root)
 
@@ -40,6 +40,11 @@ class Signer:
 def origin(run_id: str) -> str:
     """The first line of a run's checkpoints."""
     return f"proctor/run/{run_id}"
+
+
+def name_of(size: int) -> str:
+    """How the file of a checkpoint over so many entries is called."""
+    return f"{size:012d}.note"
 
 
 def standing(run: RunFolder) -> dict[int, dict[str, Any]]:
@@ -52,7 +57,7 @@ def standing(run: RunFolder) -> dict[int, dict[str, Any]]:
     if not run.checkpoints.is_dir():
         return {}
     for path in sorted(run.checkpoints.iterdir()):
-        named = _NAME.fullmatch(path.name)
+        named = NAME.fullmatch(path.name)
         if named is None:
             continue
         relative = run.relative(path)

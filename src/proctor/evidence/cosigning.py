@@ -12,8 +12,8 @@ from proctor.evidence.reader import read_lines
 from proctor.evidence.runfolder import RunFolder
 
 
-def last_checkpoint(run: RunFolder) -> tuple[bytes, int]:
-    """The newest checkpoint that stands in a run, whose root is that of the journal; and how many entries it covers.
+def last_checkpoint(run: RunFolder) -> bytes:
+    """The newest checkpoint that stands in a run, whose root is that of the journal.
 
     Its signature is not checked: who signs it as well says that this is what he saw.
 
@@ -40,4 +40,4 @@ def last_checkpoint(run: RunFolder) -> tuple[bytes, int]:
     if tree.size != size or tree.root().hex() != body["root"]:
         message = "the newest checkpoint is not of this journal"
         raise damaged(message, body["path"], observed={"entries": tree.size, "root": tree.root().hex()})
-    return note, size
+    return note

@@ -11,7 +11,7 @@ import binascii
 import re
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -124,6 +124,10 @@ class Checkpoint:
     size: int
     root: bytes
     extensions: tuple[str, ...] = ()
+
+    def as_record(self) -> dict[str, Any]:
+        """`{origin, size, root}`, the root in hex."""
+        return {"origin": self.origin, "size": self.size, "root": self.root.hex()}
 
     def text(self) -> str:
         """The note text of it."""

@@ -19,6 +19,7 @@ MAX_ANSWER_BYTES = 1_048_576
 DEADLINE_SEC = 30.0
 
 _CHUNK = 65_536
+_OTHER_ROOTS = "Name a file of certificates in PEM with --timestamp-root."
 _PACKAGE = "rfc3161-client"
 
 
@@ -39,7 +40,7 @@ def roots_of(pem: bytes, path: str) -> list[x509.Certificate]:
     try:
         return x509.load_pem_x509_certificates(pem)
     except ValueError as error:
-        raise _failed("the file of root certificates holds none in PEM", path, str(error)) from error
+        raise _failed("the file of root certificates holds none in PEM", path, str(error), _OTHER_ROOTS) from error
 
 
 def stamp(data: bytes, url: str, roots: list[x509.Certificate]) -> Stamped:
@@ -92,9 +93,9 @@ async def _asked(url: str, request: bytes) -> bytes:
     except TimeoutError as error:
         raise _failed("the authority gave no answer", url, f"none within {DEADLINE_SEC:g} seconds") from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        raise _failed("the authority gave no answer", url, repr(error)) from error
+        raise _failed("the authority gave no answer", url, f"{type(error).__name__}: {error}") from error
     return bytes(answer)
 
 
-def _failed(message: str, where: str, observed: str) -> Refusal:
-    return Refusal(Reason.TIMESTAMP_FAILED, message, path=where, observed=observed[:400])
+def _failed(message: str, where: str, observed: str, remedy: str | None = None) -> Refusal:
+    return Refusal(Reason.TIMESTAMP_FAILED, message, path=where, observed=observed[:400], remedy=remedy)

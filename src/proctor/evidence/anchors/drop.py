@@ -16,6 +16,7 @@ from proctor.core.tokens import Admitted, Probe
 from proctor.evidence.anchors.apart import Apart
 from proctor.evidence.anchors.base import AnchorFailed, Checkpoint, Pushed
 from proctor.evidence.anchors.places import Place
+from proctor.evidence.checkpoints import name_of
 from proctor.evidence.disk import Disk, open_regular
 from proctor.evidence.notes import MAX_NOTE_BYTES
 from proctor.evidence.runfolder import FileRef
@@ -63,7 +64,7 @@ class DropAnchor:
         folder = self._root / self._run_id
         if not folder.is_dir():
             self._make(folder)
-        path = folder / f"{checkpoint.size:012d}.note"
+        path = folder / name_of(checkpoint.size)
         if not os.path.lexists(path):
             self._put(path, checkpoint.data)
         there = self._read(path)

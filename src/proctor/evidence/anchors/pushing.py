@@ -65,7 +65,6 @@ class Pusher:
         self._anchor = anchor
         self._clock = clock
         own = [receipt for receipt in stand if receipt.anchor is anchor.place.kind]
-        self.last: Receipt | None = own[-1] if own else None
         # the wall clock may be set back; what receipts say of it may not fall
         self._floor = own[-1].ended if own else ""
 
@@ -93,9 +92,7 @@ class Pusher:
 
     async def keep(self, taken: Taken) -> Receipt:
         """Write the receipt, durably. Raises OSError."""
-        work = in_thread(receipts.write, self._run, self.place, taken.checkpoint, taken.pushed, taken.took)
-        self.last = await work
-        return self.last
+        return await in_thread(receipts.write, self._run, self.place, taken.checkpoint, taken.pushed, taken.took)
 
     def close(self) -> None:
         """Let go of what the anchor made on this machine."""

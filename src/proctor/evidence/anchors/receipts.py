@@ -8,26 +8,26 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from proctor.core.canonical import encode
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.core.strictjson import loads_canonical
+from proctor.core.strictjson import MAX_BYTES, loads_canonical
 from proctor.evidence.anchors.base import Checkpoint, Pushed
 from proctor.evidence.anchors.places import AnchorKind, Place
+from proctor.evidence.checkpoints import name_of
 from proctor.evidence.disk import open_regular
 from proctor.evidence.entries import damaged
 from proctor.evidence.runfolder import FileRef, RunFolder
 
 FORMAT = 1
-# a tree, a commit and two times: no more than some kilobytes
-MAX_RECEIPT_BYTES = 262_144
 
-_NAME = re.compile(r"([0-9]{12})\.(git|drop)\.json", re.ASCII)
+NAME = re.compile(r"([0-9]{12})\.(git|drop)\.json", re.ASCII)
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z", re.ASCII)
 _FIELDS = frozenset(
     {
@@ -35,6 +35,14 @@ _FIELDS = frozenset(
         *("started", "ended", "attempts", "snapshot"),
     }
 )
+
+
+class Anchored(TypedDict):
+    """Where a checkpoint was pushed, as its receipt says; `commit` is None for a folder."""
+
+    anchor: str
+    location: str
+    commit: str | None
 
 
 @dataclass(frozen=True)
@@ -107,21 +115,29 @@ def standing(run: RunFolder) -> list[Receipt]:
         Refusal: `evidence_damaged` for one that is none, or not of a checkpoint that stands; `evidence_unreadable`.
     """
     found = []
-    try:
+    with _readable(run):
         for path in sorted(run.checkpoints.iterdir()) if run.checkpoints.is_dir() else ():
-            named = _NAME.fullmatch(path.name)
+            named = NAME.fullmatch(path.name)
             if named is not None:
                 found.append(_read(run, path, int(named[1]), AnchorKind(named[2])))
-    except OSError as error:
-        message = f"the receipts cannot be read: {error.strerror or error}"
-        raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path=run.relative(run.checkpoints)) from error
     return found
 
 
-def of_checkpoint(run: RunFolder, size: int) -> list[Receipt]:
-    """The receipts of one checkpoint, by anchor; raises as `standing`."""
-    paths = ((kind, path_of(run, kind, size)) for kind in sorted(AnchorKind, key=lambda kind: kind.value))
-    return [_read(run, path, size, kind) for kind, path in paths if path.exists()]
+def anchored(run: RunFolder, size: int) -> tuple[Anchored, ...]:
+    """Where the checkpoint of a size was pushed, by anchor; raises as `standing`."""
+    with _readable(run):
+        paths = ((kind, path_of(run, kind, size)) for kind in sorted(AnchorKind, key=lambda kind: kind.value))
+        found = [_read(run, path, size, kind) for kind, path in paths if path.exists()]
+    return tuple(Anchored(anchor=each.anchor.value, location=each.location, commit=each.commit) for each in found)
+
+
+@contextmanager
+def _readable(run: RunFolder) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        message = f"the receipts cannot be read: {error.strerror or error}"
+        raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path=run.relative(run.checkpoints)) from error
 
 
 def held(own: Iterable[tuple[AnchorKind, str]], stand: Iterable[Receipt]) -> list[dict[str, Any]]:
@@ -148,16 +164,16 @@ def newest(receipts: list[Receipt]) -> dict[AnchorKind, Receipt]:
 def _read(run: RunFolder, path: Path, size: int, kind: AnchorKind) -> Receipt:
     relative = run.relative(path)
     with open_regular(path) as file:
-        data = file.read(MAX_RECEIPT_BYTES + 1)
+        data = file.read(MAX_BYTES + 1)
     try:
-        record = loads_canonical(data, max_bytes=MAX_RECEIPT_BYTES, path=relative)
+        record = loads_canonical(data, path=relative)
     except Refusal as refusal:
         raise damaged(f"a receipt cannot be read: {refusal.message}", relative) from refusal
     if not isinstance(record, dict) or not _is_whole(record):
         raise damaged("a receipt has not the fields of one", relative)
     if (record["size"], record["anchor"]) != (size, kind.value):
         raise damaged("a receipt is of another checkpoint or anchor than its name says", relative)
-    if record["sha256"] != _digest(path.with_name(f"{size:012d}.note")):
+    if record["sha256"] != _digest(path.with_name(name_of(size))):
         raise damaged("a receipt is of a checkpoint that does not stand", relative, observed=record["sha256"])
     return _receipt(record, FileRef.of(relative, data))
 
