@@ -19,7 +19,7 @@ if [ "$status" -gt 1 ]; then exit "$status"; fi
 
 key=$(proctor keys --json | "$root/.venv/bin/python" -c 'import json, sys; print(json.load(sys.stdin)["fingerprint"])')
 checked=0
-report=$("$root/.venv/bin/python" -m proctor_verify "$run" --key "$key") || checked=$?
+report=$("$root/.venv/bin/python" -P -m proctor_verify "$run" --key "$key") || checked=$?
 echo
 if [ "$checked" -ne 0 ]; then
     printf '%s\n' "$report"

@@ -107,6 +107,12 @@ class Receipt:
         """Where it stands."""
         return receipt_path(self.of, self.anchor)
 
+    @property
+    def names(self) -> str:
+        """What it says stands at the anchor: the id of a commit, or a file's name in the run's folder there."""
+        found = self.snapshot
+        return found.id if isinstance(found, Commit) else found.path.rpartition("/")[2]
+
 
 def receipt_path(size: int, anchor: str) -> str:
     """Where the receipt of a checkpoint and an anchor stands."""

@@ -12,6 +12,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from proctor_verify import notes
+from proctor_verify.anchors import Commit, Receipts
 from proctor_verify.errors import Unreadable
 from proctor_verify.folder import Folder
 from proctor_verify.proves import NO_KEY
@@ -231,6 +232,13 @@ def _run(attestation: Attestation) -> Verdict:
         return failed(
             f"is run {report.run_id} with {report.entries:,} entries, not {said['run_id']} with {size:,}", "RUN"
         )
+    found = {result.check: result.status.value for result in report.results}
+    for check, status in said["verification"]["checks"].items():
+        if status == "pass" and found.get(check, status) != status:
+            return failed(f"{check} passed, it says, and is {found[check]}", "predicate.verification")
+    receipts = _anchored(attestation.run, size)
+    if missing := [each for each in said["anchored"] if each not in receipts]:
+        return failed(f"no receipt says that the checkpoint stands at {missing[0]['location']}", "predicate.anchored")
     if list(report.synthetic) != said["synthetic"]:
         return failed(f"its made-up models are {', '.join(report.synthetic) or 'none'}", "predicate.synthetic")
     first, last = _ends(attestation.run)
@@ -238,6 +246,23 @@ def _run(attestation: Attestation) -> Verdict:
     if [first["study"], first["stage"], last["complete"], last["totals"]] != told:
         return failed("the run's first and last entries say otherwise", "predicate")
     return passed(f"holds, {size:,} entries")
+
+
+def _anchored(run: str, size: int) -> list[dict[str, Any]]:
+    """Where a checkpoint stands, as the receipts in a run say."""
+    folder = Folder(Path(run))
+    try:
+        return [
+            {
+                "anchor": receipt.anchor,
+                "location": receipt.location,
+                "commit": receipt.snapshot.id if isinstance(receipt.snapshot, Commit) else None,
+            }
+            for receipt in Receipts(folder).sound
+            if receipt.of == size
+        ]
+    finally:
+        folder.close()
 
 
 def _ends(run: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -285,7 +310,8 @@ ATTESTATION_CHECKS: tuple[FileCheck[Attestation], ...] = (
     ),
     FileCheck(
         "attestation.run",
-        "with the run: it holds by that key, is of that id and size, and its first and last entries say the same",
+        "with the run: it holds by that key, is of that id and size, its first and last entries say the same, what is "
+        "said to pass does, and receipts say where it is anchored",
         _run,
     ),
 )

@@ -90,15 +90,20 @@ class Asked:
     witnesses: tuple[notes.Witness, ...] = ()
 
     @classmethod
-    def of(cls, anchors: Sequence[str], since: str | None, witnesses: Sequence[str]) -> Asked:
-        """From the arguments of `--anchor`, `--since` and `--witness`.
+    def of(
+        cls, anchors: Sequence[str], since: str | None, witnesses: Sequence[str], *, apart_from: Path | None = None
+    ) -> Asked:
+        """From the arguments of `--anchor`, `--since` and `--witness`; `apart_from` is the run that they are about.
 
         Raises:
             Unreadable: the file of a checkpoint that was kept is no note, a witness's key is none, or a place has no
-                name.
+                name, or lies in the run.
         """
         if not all(anchors):
             raise Unreadable("--anchor: names no place")
+        for option, where in [*(("--anchor", where) for where in anchors), *([("--since", since)] if since else [])]:
+            if apart_from is not None and _is_within(where, apart_from):
+                raise Unreadable(f"{option}: {where}: lies in the run itself, and shows nothing that the run does not")
         try:
             raw = notes.small_file(since, notes.MAX_NOTE_BYTES) if since is not None else None
             if raw is not None:
@@ -198,6 +203,15 @@ def witnessed_here(folder: Folder, sizes: Iterable[int], witnesses: Sequence[not
             continue
         seen_by = tuple(witness.signed(note) for witness in witnesses)
         yield Head(f"checkpoints/{size:012d}.note", checkpoint.size, checkpoint.root, None, seen_by)
+
+
+def _is_within(where: str, run: Path) -> bool:
+    """Whether a place is part of a run's folder, however it is spelled: who made the one made the other."""
+    try:
+        place, own = Path(where.removeprefix("file://")).resolve(), run.resolve()
+    except (OSError, RuntimeError, ValueError):
+        return False
+    return place.is_relative_to(own)
 
 
 def _read_place(where: str, run: RunName, judge: _Judge) -> Place:

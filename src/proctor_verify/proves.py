@@ -15,6 +15,10 @@ from proctor_verify.run import Run
 NO_KEY = "who signed: any key could have; give the operator's with --key"
 _ANEW = "that its operator made it anew since, or left a run out, could not be known here"
 NO_ANCHOR = f"when: no anchor shows that this journal stood at an earlier time; {_ANEW}"
+AT_ONCE = (
+    "since when checkpoints stand at an anchor: their times are the operator's, who could have put all of them there "
+    "at once; ask who keeps the anchor"
+)
 LEFT_OUT = "what was left out: other runs of this study, of which nobody was shown anything"
 OF_PROVIDERS = "the provider's word: which model answered, and which tokens it counted, are as it said"
 OF_MODELS = "what a model knows already: that it had not seen the tasks before"
@@ -62,7 +66,11 @@ def _claims(run: Run, seen: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         f"admitted first: nothing was done in an attempt's name before its admission; {run.finals:,} of "
         f"{_planned(run)} planned trials have a final, one each",
     )
-    yield "anchors.required", "anchors required: no block was admitted before each of them had taken a checkpoint"
+    yield (
+        "anchors.required",
+        "anchors required: no block stands before receipts of each of them; whether these were pushed by then is the "
+        "operator's word; ask who keeps them",
+    )
     if run.design is not None and run.design.parts.budget is not None:
         ceiling = usd(run.design.parts.budget.ceiling).rstrip("0").rstrip(".")
         yield (
@@ -114,6 +122,7 @@ def _when_at_all(run: Run) -> Iterator[str]:
         f"what came before: the first checkpoint that was read covers {first_entries(first)}; until then its operator "
         "could have begun anew"
     )
+    yield AT_ONCE
     yield LEFT_OUT
     for place in run.elsewhere.places:
         if place.others:
@@ -150,7 +159,7 @@ def _stands(run: Run, head: Head) -> bool:
 
 
 def _when(run: Run, place: Place, head: Head) -> str:
-    found: list[Receipt] = [r for r in run.receipts.sound if r.anchor == place.kind and r.of == head.size]
+    found: list[Receipt] = [r for r in run.receipts.sound if (r.anchor, r.names) == (place.kind, head.name)]
     return f", on {found[0].ended[:16].replace('T', ' ')} UTC by the run's clock" if found else ""
 
 

@@ -44,7 +44,7 @@ def verify(
     except Unreadable as error:
         return Report((), unreadable=f"--key: {error}", strict=True)
     try:
-        asked = Asked.of(anchors, since, witnesses)
+        asked = Asked.of(anchors, since, witnesses, apart_from=Path(path))
     except Unreadable as error:
         return Report((), unreadable=plain(error), strict=key is not None)
     try:

@@ -226,6 +226,18 @@ RUN = [
     Fault("attestation.run", "more trials", _more_trials, run=True),
     Fault("attestation.run", "a model that is said to be made up", told("synthetic", to=["m"]), run=True),
     Fault("attestation.run", "an earlier checkpoint", _an_earlier_head, run=True),
+    Fault(
+        "attestation.run",
+        "an anchor of which there is no receipt",
+        told("anchored", to=[{"anchor": "drop", "location": "../heads", "commit": None}]),
+        run=True,
+    ),
+    Fault(
+        "attestation.run",
+        "a check that passed, of which there is nothing",
+        told("verification", "checks", to={"anchors.remote": "pass"}),
+        run=True,
+    ),
     Fault("attestation.run", "a run that does not hold now", run=True, spoil_run=_flip),
 ]
 FAULTS = [*FORM, *SIGNED, *AGREES, *SUBJECTS, *RUN]

@@ -155,17 +155,17 @@ def cut_back(folder: Path) -> None:
 def test_what_was_kept_is_extended_and_said_so(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     story = anchored_story()
     first = sorted((run / "checkpoints").glob("*.note"))[1]
-    report = verify(run, story.signer.fingerprint, since=str(first))
+    kept(run).write_bytes(first.read_bytes())
+    report = verify(run, story.signer.fingerprint, since=str(kept(run)))
     size = int(first.name[:12])
     assert report.exit_status == 0
     status, seen = result(report, "since.extends")
     assert status is Status.PASS and f"{report.entries - size:,} since then" in seen
     assert any(f"the first {size:,} entries was changed since you kept" in each for each in report.shown)
-    old = first.read_bytes()
-    kept(run).write_bytes(old)
     made_anew(run, all_pass)
     assert verify(run, since=str(kept(run))).failed() == ["since.extends"]
-    assert main([str(run), "--since", str(run / "journal.jsonl")]) == 2
+    kept(run).write_bytes(b"{}")
+    assert main([str(run), "--since", str(kept(run))]) == 2
     assert capsys.readouterr().out.startswith("could not read: --since: ")
 
 
@@ -229,6 +229,8 @@ def test_what_is_shown_says_where_and_when_and_what_came_later(run: Path) -> Non
         each.startswith("what came before: the first checkpoint that was read covers the first entry;")
         for each in report.caveats
     )
+    assert any("could have put all of them there at once" in each for each in report.caveats)
+    assert any("were pushed by then is the operator's word" in each for each in report.shown)
 
 
 def test_of_a_drop_the_receipt_says_when(run: Path) -> None:
@@ -332,6 +334,22 @@ def test_a_server_that_never_answers_is_not_waited_for(run: Path, monkeypatch: p
     assert status is Status.CANNOT_TELL and "did not end within 0.3 seconds" in seen
 
 
+@pytest.mark.parametrize("where", ["checkpoints/{}", "anchors/../checkpoints/{}", ".kept.git", "."])
+def test_what_lies_in_the_run_itself_is_neither_an_anchor_nor_kept(
+    run: Path, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names that start with a dot are nobody's concern in a run: a whole repository may lie there."""
+    shutil.move(repository_beside(run), run / ".kept.git")
+    last = max(path.name for path in (run / "checkpoints").glob("*.note"))
+    place = where.format(last)
+    monkeypatch.chdir(run)
+    for name in (place, str(run / place), f"file://{run}/{place}"):
+        report = verify(".", anchors=[name])
+        assert report.exit_status == 2 and "lies in the run itself" in str(report.unreadable)
+    report = verify(run, since=str(run / "checkpoints" / last))
+    assert report.exit_status == 2 and "lies in the run itself" in str(report.unreadable)
+
+
 def test_a_place_without_a_name_is_refused(run: Path) -> None:
     report = verify(run, anchors=[""])
     assert report.exit_status == 2 and "--anchor" in str(report.unreadable)
@@ -340,8 +358,8 @@ def test_a_place_without_a_name_is_refused(run: Path) -> None:
 def test_without_a_first_entry_nothing_elsewhere_can_be_told(run: Path) -> None:
     lines = (run / "journal.jsonl").read_bytes().splitlines(keepends=True)
     (run / "journal.jsonl").write_bytes(b"{}\n" + b"".join(lines[1:]))
-    note = sorted((run / "checkpoints").glob("*.note"))[0]
-    report = verify(run, **at_anchors(run), since=str(note))
+    shutil.copy(sorted((run / "checkpoints").glob("*.note"))[0], kept(run))
+    report = verify(run, **at_anchors(run), since=str(kept(run)))
     assert result(report, "anchors.remote")[0] is Status.CANNOT_TELL
     assert result(report, "since.extends")[0] is Status.CANNOT_TELL
 

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from anchored import LOCATIONS, anchored_story
 from attestation_plants import FAULTS, STRANGER, Fault, remember, seal, statement
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,6 +75,26 @@ def test_further_signatures_do_no_harm(run: Path) -> None:
     envelope = seal(payload, Signer())
     envelope["signatures"] = [*seal(payload, STRANGER)["signatures"], *envelope["signatures"]]
     assert checked(canonical(envelope), run).exit_status == 0
+
+
+def test_where_it_is_anchored_is_what_receipts_say(tmp_path: Path) -> None:
+    story = anchored_story()
+    run = story.write(tmp_path / "run")
+    said = statement(run)
+    last = max(push.size for push in story.pushes)
+    said["predicate"]["anchored"] = [
+        {
+            "anchor": push.anchor,
+            "location": LOCATIONS[push.anchor],
+            "commit": push.id(story) if push.anchor == "git" else None,
+        }
+        for push in story.pushes
+        if push.size == last
+    ]
+    assert len(said["predicate"]["anchored"]) == 2
+    assert checked(canonical(seal(canonical(said), Signer())), run).exit_status == 0
+    said["predicate"]["anchored"][0]["commit"] = "0" * 40
+    assert checked(canonical(seal(canonical(said), Signer())), run).failed() == ["attestation.run"]
 
 
 def test_whose_key_it_is_cannot_be_told_without_one(run: Path) -> None:

@@ -250,15 +250,9 @@ def missing_receipts(run: Run, place: Place) -> list[Receipt]:
     """Receipts of that place that name what does not stand there."""
     standing = {head.name for head in place.heads}
     receipts = [receipt for receipt in run.receipts.sound if receipt.anchor == place.kind]
-    there = {receipt.of for receipt in receipts if _name_of(receipt) in standing}
+    there = {receipt.of for receipt in receipts if receipt.names in standing}
     # a place has many spellings: it is the receipts' own where it is called so, or has anything that they name
     return [receipt for receipt in receipts if receipt.of not in there and (there or receipt.location == place.where)]
-
-
-def _name_of(receipt: Receipt) -> str:
-    if isinstance(receipt.snapshot, Commit):
-        return receipt.snapshot.id
-    return receipt.snapshot.path.rpartition("/")[2]
 
 
 def _at(place: Place, head: Head) -> str:
