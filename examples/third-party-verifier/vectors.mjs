@@ -17,6 +17,10 @@ import { Report } from "./lib/report.mjs";
 
 const MAX_LINE = 65535;
 const folder = process.argv[2];
+if (folder === undefined || !fs.existsSync(path.join(folder, "json.json"))) {
+  console.error("usage: node vectors.mjs FOLDER, which is tests/vectors of proctor");
+  process.exit(2);
+}
 let cases = 0;
 const others = [];
 

@@ -146,7 +146,7 @@ class KeyFacts:
 
 @dataclass(frozen=True)
 class AnchorFacts:
-    """One anchor of the study: its kind, its text, whether the study requires it, and why it is not to be had."""
+    """One anchor of the study: its kind, its text, whether the study requires it, and why it cannot be reached."""
 
     anchor: str
     location: str
