@@ -1,0 +1,40 @@
+"""Mutants that no input can tell from the real thing, each with the reason why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Equivalent:
+    """A mutant by its module, function, and text before and after."""
+
+    module: str
+    where: str
+    before: str
+    after: str
+    why: str
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        return self.module, self.where, self.before, self.after
+
+
+_ENCODES = "what was read nests 64 deep at most, and what is made of it two more: encoding it never fails"
+
+EQUIVALENT: tuple[Equivalent, ...] = (
+    Equivalent(
+        "proctor_verify.checks.derived",
+        "Derived._compare",
+        """self.fail(f'{attempt.folder}/{NAME}', f"cannot hold what the attempt's entries come to: {error}")""",
+        "pass",
+        _ENCODES,
+    ),
+    Equivalent(
+        "proctor_verify.checks.summaries",
+        "Summaries._want",
+        "self.fail_at(entry, f'names {path}, which cannot hold what the journal adds up to: {error}')",
+        "pass",
+        _ENCODES,
+    ),
+)

@@ -1,0 +1,59 @@
+"""What is mutated, and which tests judge a mutant that no story tells apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+# Modules that checks lean on, with the tests of the module alone. Modules of checks are found by the registry.
+RULES: Mapping[str, tuple[str, ...]] = {
+    "proctor_verify.canonical": ("verify/test_json_vectors.py", "verify/test_json_differential.py"),
+    "proctor_verify.journal": ("verify/test_hostile.py",),
+    "proctor_verify.merkle": ("verify/test_merkle_vectors.py",),
+    "proctor_verify.money": (),
+    "proctor_verify.notes": ("verify/test_notes_vectors.py",),
+    "proctor_verify.order": ("verify/test_order.py",),
+    "proctor_verify.prices": ("verify/test_prices_agree.py",),
+    "proctor_verify.schema": ("verify/test_schema.py", "verify/test_facts.py"),
+    "proctor_verify.shapes": ("verify/test_schema.py", "verify/test_facts.py"),
+    "proctor_verify.strictjson": ("verify/test_json_vectors.py", "verify/test_json_differential.py"),
+}
+# Checks of which more than stories are asked.
+CHECKS: Mapping[str, tuple[str, ...]] = {"proctor_verify.checks.files": ("verify/test_kept_from_us.py",)}
+# Guards and what they lean on.
+GUARDS: Mapping[str, tuple[str, ...]] = {
+    "proctor.admission.guards": ("admission/test_guards.py",),
+    "proctor.admission.model_guards": ("admission/test_guards.py",),
+    "proctor.admission.money_guards": ("admission/test_guards.py", "admission/test_money_rules.py"),
+    "proctor.admission.standalone": ("admission/test_gateway_guards.py", "admission/test_standalone_admission.py"),
+    "proctor.budget.ceiling": ("budget/test_ceiling_bounds.py", "budget/test_ceiling_machine.py"),
+    "proctor.budget.rules": ("admission/test_money_rules.py",),
+}
+
+# The changes that are in the run everywhere: nothing that says no may be dropped without a test that sees it.
+SITES = frozenset(
+    {
+        *("check disabled", "guard disabled"),
+        *("finding dropped", "refusal dropped", "error dropped", "fault dropped"),
+    }
+)
+# Modules whose survivors nobody has gone through: `--every` runs them. A new one is in the run from its first day.
+NOT_YET = frozenset(
+    {
+        *(f"proctor_verify.checks.{name}" for name in ("anchors", "budget_rules", "checkpoints", "keys", "withheld")),
+        *RULES,
+        *("proctor.admission.standalone", "proctor.budget.ceiling", "proctor.budget.rules"),
+    }
+)
+# And where conditions are in it, too: forced and turned, operands and negations dropped, boundaries moved by one.
+CONDITIONS = frozenset(
+    {
+        *("condition negated", "condition always", "condition never", "condition dropped", "guard dropped"),
+        *("comparison turned", "boundary moved", "operand dropped", "negation dropped"),
+    }
+)
+WITH_CONDITIONS: frozenset[str] = frozenset()
+
+
+def in_the_run(module: str, kind: str) -> bool:
+    """Whether changes of this kind are part of the run in that module: then there is no survivor among them."""
+    return (kind in SITES and module not in NOT_YET) or (kind in CONDITIONS and module in WITH_CONDITIONS)
