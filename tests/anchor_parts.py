@@ -13,7 +13,7 @@ from pathlib import Path
 
 from proctor.core.reasons import Reason
 from proctor.core.tokens import Admitted, seal_admitted
-from proctor.evidence.anchors.base import AnchorFailed, Checkpoint, Pushed
+from proctor.evidence.anchors.base import AnchorFailed, CheckpointFile, Pushed
 from proctor.evidence.anchors.git import GitAnchor
 from proctor.evidence.anchors.places import AnchorKind, Place, git_place
 
@@ -68,12 +68,12 @@ def admitted(run: Path, run_id: str = "run-1") -> Admitted:
     return seal_admitted(run_id=run_id, run_dir=run, design_sha256="0" * 64, label="proctor-test")
 
 
-def checkpoint(run: Path, size: int) -> Checkpoint:
+def checkpoint(run: Path, size: int) -> CheckpointFile:
     """A file below a run's checkpoints; what is in it matters to no anchor."""
     data = f"checkpoint over {size}\n".encode()
     (run / "checkpoints").mkdir(parents=True, exist_ok=True)
     (run / f"checkpoints/{size:012d}.note").write_bytes(data)
-    return Checkpoint("proctor/run/run-1", size, hashlib.sha256(data).hexdigest(), data)
+    return CheckpointFile("proctor/run/run-1", size, hashlib.sha256(data).hexdigest(), data)
 
 
 class Scripted:
@@ -84,7 +84,7 @@ class Scripted:
         self.faults = list(faults)
         self.pushed: list[tuple[int, str]] = []
 
-    def push(self, checkpoint: Checkpoint, at: str) -> Pushed:
+    def push(self, checkpoint: CheckpointFile, at: str) -> Pushed:
         if self.faults:
             raise AnchorFailed(self.faults.pop(0), "no", 7)
         self.pushed.append((checkpoint.size, at))

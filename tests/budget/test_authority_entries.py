@@ -20,7 +20,7 @@ from proctor.evidence.fold import RunState
 from proctor.evidence.kinds import Kind
 from proctor.evidence.reader import read_entries
 from proctor.rollout.record import Record
-from proctor.runner.anchoring import Gate
+from proctor.runner.gate import Gate
 from spending_parts import ANSWERED, ASKED, DOLLAR, REQUEST, Spending, limits, said, totals
 
 PICO = Usd(1)

@@ -19,7 +19,7 @@ from journal_parts import agent_started, attempt_admitted, attempt_ended, bounda
 from proctor.core.clock import SystemClock
 from proctor.evidence import packs
 from proctor.evidence.anchors import receipts
-from proctor.evidence.anchors.base import read_checkpoint
+from proctor.evidence.anchors.base import CheckpointFile
 from proctor.evidence.anchors.pushing import Patience, Pusher
 from proctor.evidence.disk import Disk
 from proctor.evidence.entries import Entry
@@ -98,7 +98,7 @@ async def anchored(run: RunFolder, journal: Journal, acknowledged: Callable[...,
     """Take the newest checkpoint for one that stands elsewhere: its receipt is kept, and named where that is said."""
     assert journal.newest is not None
     pusher = Pusher(run, Scripted(), SystemClock(), receipts.standing(run))
-    taken = await pusher.push(read_checkpoint(run, journal.run_id, journal.newest), Patience(tries=1))
+    taken = await pusher.push(CheckpointFile.read(run, journal.run_id, journal.newest), Patience(tries=1))
     receipt = await pusher.keep(taken)
     if acknowledged is not None:
         await acknowledged(Kind.CHECKPOINT_ANCHORED, receipt.entry())

@@ -17,7 +17,7 @@ from proctor.core.clock import SystemClock
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence.anchors import receipts
-from proctor.evidence.anchors.base import AnchorFailed, Checkpoint, read_checkpoint
+from proctor.evidence.anchors.base import AnchorFailed, CheckpointFile
 from proctor.evidence.anchors.drop import DropAnchor
 from proctor.evidence.anchors.places import drop_place
 from proctor.evidence.anchors.pushing import Patience, Pusher
@@ -42,9 +42,9 @@ class Clocks(SystemClock):
         return self.times.pop(0) if len(self.times) > 1 else self.times[0]
 
 
-def newest(run: RunFolder, journal: Journal) -> Checkpoint:
+def newest(run: RunFolder, journal: Journal) -> CheckpointFile:
     assert journal.newest is not None
-    return read_checkpoint(run, journal.run_id, journal.newest)
+    return CheckpointFile.read(run, journal.run_id, journal.newest)
 
 
 async def anchored(run: RunFolder, journal: Journal, *, named: bool = True) -> Receipt:
@@ -120,6 +120,7 @@ DAMAGES: dict[str, Damage] = {
     "without a field": lambda record: {name: record[name] for name in record if name != "attempts"},
     "with a flag for a number": lambda record: {**record, "attempts": True},
     "with a time that is none": lambda record: {**record, "ended": "yesterday"},
+    "longer than a receipt": lambda record: {**record, "location": "x" * 65_535},
     "no object": lambda record: [record],
 }
 

@@ -27,7 +27,7 @@ from proctor.evidence.kinds import Kind
 from proctor.grading.grade import ungraded
 from proctor.report.progress import Progress
 from proctor.rollout.job import Result
-from proctor.runner.anchoring import Gate
+from proctor.runner.gate import Gate
 from proctor.runner.lanes import Lanes
 from proctor.sandbox.base import Exec
 from proctor.study.plan import Block, Plan, Trial

@@ -42,7 +42,7 @@ def attest(run: Path, output: Path, authority: str | None, roots: Path | None, a
     from proctor.evidence.keys import config_dir, load_or_create
     from proctor.report.output import replaced
     from proctor.report.text import safe
-    from proctor.runner.attest import Authority
+    from proctor.runner.attest import TimestampAuthority
     from proctor.runner.attest import attest as made_of
 
     if (authority is None) != (roots is None):
@@ -51,7 +51,7 @@ def attest(run: Path, output: Path, authority: str | None, roots: Path | None, a
     key, made = load_or_create(config_dir(os.environ))
     if made:
         say("made a signing key for you; it signed no run yet")
-    asked = Authority(authority, roots) if authority is not None and roots is not None else None
+    asked = TimestampAuthority(authority, roots) if authority is not None and roots is not None else None
     attestation = made_of(folder, key, asked)
     beside = output.with_name(output.name + ".tsr")
     if attestation.stamped is not None:

@@ -18,7 +18,7 @@ from proctor.core.refusal import Refusal
 from proctor.core.tokens import Admitted
 from proctor.core.waiting import finish
 from proctor.evidence.anchors import receipts
-from proctor.evidence.anchors.base import AnchorFailed, Checkpoint, read_checkpoint
+from proctor.evidence.anchors.base import AnchorFailed, CheckpointFile
 from proctor.evidence.anchors.places import AnchorKind, BadAddress, Place, drop_place, git_place
 from proctor.evidence.anchors.pushing import Patience, Pusher, make_anchor
 from proctor.evidence.anchors.receipts import Receipt
@@ -55,7 +55,7 @@ class Last:
 async def push_last(
     admitted: Admitted,
     run: RunFolder,
-    checkpoint: Checkpoint,
+    checkpoint: CheckpointFile,
     fingerprint: str,
     places: Sequence[Place],
     *,
@@ -126,7 +126,7 @@ def anchor_run(run: RunFolder, *, git: str | None = None, drop: Path | None = No
         pushed = push_last(
             token,
             run,
-            read_checkpoint(run, token.run_id, last),
+            CheckpointFile.read(run, token.run_id, last),
             fingerprint,
             left,
             receipted=[place for place in left if _may_have_receipt(place, own, stand)],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -19,8 +19,8 @@ from proctor.core.refusal import Refusal
 from proctor.core.tokens import Admitted
 from proctor.core.waiting import finish, first_fault, in_thread
 from proctor.evidence.anchors import receipts
-from proctor.evidence.anchors.base import AnchorFailed, Checkpoint, read_checkpoint
-from proctor.evidence.anchors.places import AnchorKind, Place
+from proctor.evidence.anchors.base import AnchorFailed, CheckpointFile
+from proctor.evidence.anchors.places import Place
 from proctor.evidence.anchors.pushing import Patience, Pusher, Taken, make_anchor
 from proctor.evidence.anchors.receipts import Receipt
 from proctor.evidence.disk import write_refusal
@@ -28,6 +28,7 @@ from proctor.evidence.journal import Journal
 from proctor.evidence.kinds import Kind
 from proctor.evidence.runfolder import RunFolder
 from proctor.runner.anchor_last import push_last
+from proctor.runner.gate import Gate
 
 T = TypeVar("T")
 
@@ -47,41 +48,6 @@ class Tempo:
 
 
 TEMPO = Tempo(Patience())
-
-
-class Gate:
-    """Whether something new may start: open once each required anchor has what it should."""
-
-    def __init__(self, shut: Iterable[AnchorKind]) -> None:
-        self._shut = set(shut)
-        self._opened = asyncio.Event()
-        self._look()
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it is, now."""
-        return not self._shut
-
-    async def passed(self) -> None:
-        """Wait until it is open. It is when this returns, until the caller waits for something else."""
-        while self._shut:
-            await self._opened.wait()
-
-    def shut(self, anchor: AnchorKind) -> None:
-        """That anchor lacks something."""
-        self._shut.add(anchor)
-        self._look()
-
-    def open(self, anchor: AnchorKind) -> None:
-        """That anchor has what it should."""
-        self._shut.discard(anchor)
-        self._look()
-
-    def _look(self) -> None:
-        if self._shut:
-            self._opened.clear()
-        else:
-            self._opened.set()
 
 
 class Anchoring:
@@ -145,7 +111,7 @@ class Anchoring:
         if not self._places or made is None or made["size"] != self._journal.size:
             return []
         try:
-            last = await in_thread(read_checkpoint, self._run, self._journal.run_id, made)
+            last = await in_thread(CheckpointFile.read, self._run, self._journal.run_id, made)
             ends = await push_last(
                 self._admitted,
                 self._run,
@@ -198,7 +164,7 @@ class Anchoring:
         finally:
             pusher.close()
 
-    async def _newest(self) -> Checkpoint:
+    async def _newest(self) -> CheckpointFile:
         """The newest checkpoint of this opening; one is made where there is none, or more than pushes since then."""
         newest = self._journal.newest
         # the one after it is the entry that names it
@@ -206,7 +172,7 @@ class Anchoring:
             await self._journal.checkpoint()
         made = self._journal.newest
         assert made is not None, "one was made"
-        return await in_thread(read_checkpoint, self._run, self._journal.run_id, made)
+        return await in_thread(CheckpointFile.read, self._run, self._journal.run_id, made)
 
     async def _taken(self, pusher: Pusher, taken: Taken) -> None:
         try:
@@ -222,8 +188,8 @@ class Anchoring:
         self._own[0 if newest is None else newest["size"]] += 1
         return self._journal.post(kind, body)
 
-    async def _failed(self, place: Place, checkpoint: Checkpoint, failed: AnchorFailed, stop: Stop | None) -> None:
-        said = self._post(Kind.ANCHOR_FAILED, failure(place, checkpoint, failed))
+    async def _failed(self, place: Place, checkpoint: CheckpointFile, failed: AnchorFailed, stop: Stop | None) -> None:
+        said = self._post(Kind.ANCHOR_FAILED, _failure(place, checkpoint, failed))
         if self._required:
             # in one step with the entry: no block may be admitted behind it
             self.gate.shut(place.kind)
@@ -234,7 +200,7 @@ class Anchoring:
         await said
 
 
-def failure(place: Place, checkpoint: Checkpoint, failed: AnchorFailed) -> Mapping[str, Any]:
+def _failure(place: Place, checkpoint: CheckpointFile, failed: AnchorFailed) -> Mapping[str, Any]:
     """The body of an `anchor.failed`."""
     return {
         "anchor": place.kind.value,

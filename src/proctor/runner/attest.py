@@ -23,7 +23,7 @@ _FINE = frozenset({"pass", "not applicable"})
 
 
 @dataclass(frozen=True)
-class Authority:
+class TimestampAuthority:
     """Who gives the time: its address, and a PEM file of the certificates that its answer must lead to."""
 
     url: str
@@ -39,7 +39,7 @@ class Attestation:
     stamped: Stamped | None
 
 
-def attest(run: RunFolder, key: OperatorKey, authority: Authority | None = None) -> Attestation:
+def attest(run: RunFolder, key: OperatorKey, authority: TimestampAuthority | None = None) -> Attestation:
     """Attest a run of one's own that is over and holds.
 
     Raises:
@@ -61,7 +61,7 @@ def attest(run: RunFolder, key: OperatorKey, authority: Authority | None = None)
     return Attestation(said, sealed(said, key), stamped)
 
 
-def _stamped(note: bytes, authority: Authority) -> Stamped:
+def _stamped(note: bytes, authority: TimestampAuthority) -> Stamped:
     try:
         pem = authority.roots.read_bytes()
     except OSError as error:

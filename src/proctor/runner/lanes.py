@@ -26,7 +26,7 @@ from proctor.rollout.attempt import run_attempt
 from proctor.rollout.job import Result, RowJob
 from proctor.rollout.row import run_row
 from proctor.rollout.tools import Tools
-from proctor.runner.anchoring import Gate
+from proctor.runner.gate import Gate
 from proctor.runner.inputs import Inputs
 from proctor.runner.jobs import make_job
 from proctor.study.plan import Block, Plan, Trial

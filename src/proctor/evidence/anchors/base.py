@@ -17,13 +17,27 @@ from proctor.evidence.runfolder import RunFolder
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class CheckpointFile:
     """A checkpoint file of a run: the bytes that are pushed."""
 
     origin: str
     size: int
     sha256: str
     data: bytes
+
+    @classmethod
+    def read(cls, run: RunFolder, run_id: str, made: Mapping[str, Any]) -> CheckpointFile:
+        """The one that the body of a `checkpoint.made` names.
+
+        Raises:
+            Refusal: `evidence_damaged`: it is another one than that. OSError where it cannot be read.
+        """
+        with open_regular(run.path / made["path"]) as file:
+            data = file.read(MAX_NOTE_BYTES + 1)
+        found = hashlib.sha256(data).hexdigest()
+        if found != made["sha256"]:
+            raise damaged("a checkpoint is not what was written", made["path"], observed=found, required=made["sha256"])
+        return cls(origin(run_id), made["size"], found, data)
 
 
 @dataclass(frozen=True)
@@ -65,7 +79,7 @@ class Anchor(Protocol):
         """Which place it is."""
         ...
 
-    def push(self, checkpoint: Checkpoint, at: str) -> Pushed:
+    def push(self, checkpoint: CheckpointFile, at: str) -> Pushed:
         """Push once, read back and compare; blocks, and each step that waits for others has a deadline.
 
         Args:
@@ -85,17 +99,3 @@ class Anchor(Protocol):
     def close(self) -> None:
         """Let go of what it made on this machine."""
         ...
-
-
-def read_checkpoint(run: RunFolder, run_id: str, made: Mapping[str, Any]) -> Checkpoint:
-    """The checkpoint that the body of a `checkpoint.made` names.
-
-    Raises:
-        Refusal: `evidence_damaged`: it is another one than that. OSError where it cannot be read.
-    """
-    with open_regular(run.path / made["path"]) as file:
-        data = file.read(MAX_NOTE_BYTES + 1)
-    digest = hashlib.sha256(data).hexdigest()
-    if digest != made["sha256"]:
-        raise damaged("a checkpoint is not what was written", made["path"], observed=digest, required=made["sha256"])
-    return Checkpoint(origin(run_id), made["size"], digest, data)

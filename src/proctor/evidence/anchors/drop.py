@@ -14,7 +14,7 @@ from typing import TypeVar
 from proctor.core.reasons import Reason
 from proctor.core.tokens import Admitted, Probe
 from proctor.evidence.anchors.apart import Apart
-from proctor.evidence.anchors.base import AnchorFailed, Checkpoint, Pushed
+from proctor.evidence.anchors.base import AnchorFailed, CheckpointFile, Pushed
 from proctor.evidence.anchors.places import Place
 from proctor.evidence.checkpoints import name_of
 from proctor.evidence.disk import Disk, open_regular
@@ -49,7 +49,7 @@ class DropAnchor:
         self._disk = disk if disk is not None else Disk()
         self._apart = Apart()
 
-    def push(self, checkpoint: Checkpoint, at: str) -> Pushed:
+    def push(self, checkpoint: CheckpointFile, at: str) -> Pushed:
         """As `Anchor.push`; nothing is dated here but by the folder itself."""
         return self._apart.within(DEADLINE_SEC, lambda: self._typed(lambda: self._push(checkpoint)), self._silent)
 
@@ -60,7 +60,7 @@ class DropAnchor:
     def close(self) -> None:
         """Nothing is kept."""
 
-    def _push(self, checkpoint: Checkpoint) -> Pushed:
+    def _push(self, checkpoint: CheckpointFile) -> Pushed:
         folder = self._root / self._run_id
         if not folder.is_dir():
             self._make(folder)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from proctor.core.reasons import Reason
 from proctor.core.tokens import Admitted, Probe
-from proctor.evidence.anchors.base import AnchorFailed, Checkpoint, Pushed
+from proctor.evidence.anchors.base import AnchorFailed, CheckpointFile, Pushed
 from proctor.evidence.anchors.places import Place
 from proctor.evidence.anchors.program import DEADLINE_SEC, LOCAL_DEADLINE_SEC, Done, GitProgram
 from proctor.evidence.notes import MAX_NOTE_BYTES
@@ -59,7 +59,7 @@ class GitAnchor:
         self._last = last
         self._program = GitProgram(self._folder, os.environ if environ is None else environ)
 
-    def push(self, checkpoint: Checkpoint, at: str) -> Pushed:
+    def push(self, checkpoint: CheckpointFile, at: str) -> Pushed:
         """As `Anchor.push`."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ class GitAnchor:
             with contextlib.suppress(OSError):
                 folder.rmdir()  # unless something else is in it
 
-    def _push(self, checkpoint: Checkpoint, at: str, tip: str | None, kind: str) -> Pushed:
+    def _push(self, checkpoint: CheckpointFile, at: str, tip: str | None, kind: str) -> Pushed:
         own = self._repository("own", kind)
         if tip is None and self._last is not None:
             raise self._differs("the run's ref is gone")
@@ -137,7 +137,7 @@ class GitAnchor:
             if data is None or hashlib.sha256(data).digest() not in known:
                 raise self._differs("something stands at the run's ref that is no checkpoint of the run")
 
-    def _commit(self, own: Path, checkpoint: Checkpoint, at: str, parent: str | None) -> str:
+    def _commit(self, own: Path, checkpoint: CheckpointFile, at: str, parent: str | None) -> str:
         seconds = int(datetime.fromisoformat(at).timestamp())
         who = {
             f"GIT_{role}_{name}": value
@@ -150,7 +150,7 @@ class GitAnchor:
         words = f"{checkpoint.size} entries\n".encode()
         return self._made("commit-tree", *above, tree, repository=own, given=words, variables=who)
 
-    def _read_back(self, checkpoint: Checkpoint, commit: str, kind: str) -> dict[str, object]:
+    def _read_back(self, checkpoint: CheckpointFile, commit: str, kind: str) -> dict[str, object]:
         """What stands there now, fetched into an empty repository: the snapshot of a receipt."""
         fresh = self._repository("fresh", kind, again=True)
         fetched = self._call(

@@ -11,7 +11,7 @@ from proctor.core.clock import Clock
 from proctor.core.tokens import Admitted
 from proctor.core.waiting import in_thread
 from proctor.evidence.anchors import receipts
-from proctor.evidence.anchors.base import Anchor, AnchorFailed, Checkpoint, Pushed
+from proctor.evidence.anchors.base import Anchor, AnchorFailed, CheckpointFile, Pushed
 from proctor.evidence.anchors.drop import DropAnchor
 from proctor.evidence.anchors.git import GitAnchor
 from proctor.evidence.anchors.places import AnchorKind, Place
@@ -40,7 +40,7 @@ class Patience:
 class Taken:
     """A checkpoint that stands at an anchor, and has no receipt yet."""
 
-    checkpoint: Checkpoint
+    checkpoint: CheckpointFile
     pushed: Pushed
     took: Stretch
 
@@ -68,7 +68,7 @@ class Pusher:
         # the wall clock may be set back; what receipts say of it may not fall
         self._floor = own[-1].ended if own else ""
 
-    async def push(self, checkpoint: Checkpoint, patience: Patience) -> Taken:
+    async def push(self, checkpoint: CheckpointFile, patience: Patience) -> Taken:
         """Push until it is taken; what is returned is for `keep`.
 
         Cancelled, a push that goes on is ended, and what stands at the anchor then has no receipt.
@@ -98,7 +98,7 @@ class Pusher:
         """Let go of what the anchor made on this machine."""
         self._anchor.close()
 
-    async def _try(self, checkpoint: Checkpoint) -> Pushed:
+    async def _try(self, checkpoint: CheckpointFile) -> Pushed:
         trying = asyncio.ensure_future(asyncio.to_thread(self._anchor.push, checkpoint, self._now()))
         try:
             return await asyncio.shield(trying)

@@ -18,7 +18,7 @@ from proctor.core.canonical import encode
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.strictjson import MAX_BYTES, loads_canonical
-from proctor.evidence.anchors.base import Checkpoint, Pushed
+from proctor.evidence.anchors.base import CheckpointFile, Pushed
 from proctor.evidence.anchors.places import AnchorKind, Place
 from proctor.evidence.checkpoints import name_of
 from proctor.evidence.disk import open_regular
@@ -80,7 +80,7 @@ class Stretch:
     attempts: int
 
 
-def write(run: RunFolder, place: Place, checkpoint: Checkpoint, pushed: Pushed, took: Stretch) -> Receipt:
+def write(run: RunFolder, place: Place, checkpoint: CheckpointFile, pushed: Pushed, took: Stretch) -> Receipt:
     """Put a receipt in place, durably, and return it.
 
     Raises OSError.
