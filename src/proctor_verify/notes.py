@@ -97,6 +97,12 @@ class Witness:
     key: Key
     only_cosigns: bool
 
+    @property
+    def label(self) -> str:
+        """How its vkey begins: many keys have one name."""
+        hint = self.key.hint_of(_COSIGNATURE) if self.only_cosigns else self.key.hint
+        return f"{self.key.name}+{hint.hex()}"
+
     def signed(self, note: Note) -> Witnessed | None:
         """The latest of its signatures; None where there is none, or where any that claims to be its own is wrong."""
         public = Ed25519PublicKey.from_public_bytes(self.key.raw)

@@ -50,8 +50,9 @@ def _claims(run: Run, seen: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if head := _latest(run, place):
             yield (
                 "anchors.remote checkpoints.head",
-                f"anchored: nothing in {first_entries(head.size)} was changed since their checkpoint was put at "
-                f"{_short(place.where)}{_when(run, place, head)}",
+                f"anchored: nothing in {first_entries(head.size)} was changed since their checkpoint was "
+                f"{'made that stands in' if place.kind == 'note' else 'put at'} {_short(place.where)}"
+                f"{_when(run, place, head)}",
             )
     since = run.elsewhere.since
     if since is not None:
@@ -108,15 +109,16 @@ def _caveats(run: Run, strict: bool) -> Iterator[str]:
 
 def _when_at_all(run: Run) -> Iterator[str]:
     latest = [head for place in run.elsewhere.places if (head := _latest(run, place))]
+    since = run.elsewhere.since
+    if not latest and since is not None and _stands(run, since):
+        yield from _not_covered(run, since.size)
+        yield "what came before: until you kept that checkpoint its operator could have begun anew"
+        yield LEFT_OUT
+        return
     if not latest:
         yield _not_looked(run)
         return
-    size = max(head.size for head in latest)
-    if size < run.size:
-        yield (
-            f"when, of the last {run.size - size:,} of all entries: no anchor that was read covers them, so their "
-            "operator could have made them anew"
-        )
+    yield from _not_covered(run, max(head.size for head in latest))
     first = min(head.size for place in run.elsewhere.places for head in place.heads if _stands(run, head))
     yield (
         f"what came before: the first checkpoint that was read covers {first_entries(first)}; until then its operator "
@@ -128,6 +130,14 @@ def _when_at_all(run: Run) -> Iterator[str]:
         if place.others:
             runs = "1 other run" if place.others == 1 else f"{place.others:,} other runs"
             yield f"what was left out there: {runs} with checkpoints at {_short(place.where)}, of this study or not"
+
+
+def _not_covered(run: Run, size: int) -> Iterator[str]:
+    if size < run.size:
+        yield (
+            f"when, of the last {run.size - size:,} of all entries: no checkpoint that was read covers them, so their "
+            "operator could have made them anew"
+        )
 
 
 def _not_pushed(run: Run) -> Iterator[str]:
@@ -143,9 +153,11 @@ def _not_pushed(run: Run) -> Iterator[str]:
 
 def _not_looked(run: Run) -> str:
     locations = sorted({receipt.location for receipt in run.receipts.sound})
-    if run.elsewhere.places or not locations:
+    if not locations:
         return NO_ANCHOR
     where = ", ".join(map(_short, locations))
+    if run.elsewhere.places:
+        return f"{NO_ANCHOR}; the run names {where}"
     return f"when: the run says that its checkpoints stand at {where}, and nobody looked (--anchor); {_ANEW}"
 
 

@@ -79,6 +79,15 @@ def test_history_that_is_made_anew_is_caught_by_the_anchor_alone(run: Path) -> N
         assert "has root" in result(report, "anchors.remote")[1]
 
 
+def test_a_place_with_nothing_of_the_run_is_not_where_the_run_says_it_is(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    report = verify(run, anchored_story().signer.fingerprint, anchors=[str(tmp_path / "empty")])
+    assert report.failed() == ["anchors.remote"]
+    assert any(
+        "no anchor shows" in each and "../heads" in each.partition("the run names ")[2] for each in report.caveats
+    )
+
+
 def test_a_run_that_never_was_anchored_says_that_nobody_could_know(tmp_path: Path) -> None:
     story = anchored_story(required=False)
     del story.design["anchor"]
@@ -162,6 +171,12 @@ def test_what_was_kept_is_extended_and_said_so(run: Path, capsys: pytest.Capture
     status, seen = result(report, "since.extends")
     assert status is Status.PASS and f"{report.entries - size:,} since then" in seen
     assert any(f"the first {size:,} entries was changed since you kept" in each for each in report.shown)
+    said = [each.partition(":")[0] for each in report.caveats[:3]]
+    assert said == [
+        f"when, of the last {report.entries - size:,} of all entries",
+        "what came before",
+        "what was left out",
+    ]
     made_anew(run, all_pass)
     assert verify(run, since=str(kept(run))).failed() == ["since.extends"]
     kept(run).write_bytes(b"{}")
@@ -175,14 +190,14 @@ def test_a_witness_says_up_to_where_and_since_when(run: Path) -> None:
     cosigned_beside(story, run)
     report = verify(run, story.signer.fingerprint, **from_kept(run), witnesses=[WITNESS.vkey])
     assert report.exit_status == 0
-    assert result(report, "key.witnessed")[1] == "witness.example signed the first entry"
+    assert result(report, "key.witnessed")[1] == f"{WITNESS.vkey.rpartition('+')[0]} signed the first entry"
     timed = WITNESS.cosigned(story.pushes[0].note, 1_924_992_100)
     kept(run).write_bytes(timed)
     for vkey in (WITNESS.vkey, WITNESS.cosigner_vkey):
         report = verify(run, story.signer.fingerprint, anchors=[str(kept(run))], witnesses=[vkey])
         assert report.exit_status == 0
         assert result(report, "key.witnessed")[1].endswith("on 2031-01-01 00:01:40 UTC")
-        assert any(each.startswith("witnessed: witness.example") for each in report.shown)
+        assert any(each.startswith(f"witnessed: {vkey.rpartition('+')[0]} signed") for each in report.shown)
     plain = Signer(7, "another.example")
     assert verify(run, anchors=[str(kept(run))], witnesses=[plain.vkey]).failed() == ["key.witnessed"]
 
@@ -223,7 +238,8 @@ def test_what_is_shown_says_where_and_when_and_what_came_later(run: Path) -> Non
     report = verify(run, story.signer.fingerprint, anchors=[str(kept(run))])
     assert report.exit_status == 0
     size = int(first.name[:12])
-    assert any(each.startswith("anchored: nothing in the first entry was changed") for each in report.shown)
+    stands = f"was changed since their checkpoint was made that stands in {kept(run)}"
+    assert any(each.startswith("anchored: nothing in the first entry ") and stands in each for each in report.shown)
     assert any(each.startswith(f"when, of the last {report.entries - size} of all entries") for each in report.caveats)
     assert any(
         each.startswith("what came before: the first checkpoint that was read covers the first entry;")

@@ -97,7 +97,7 @@ class Seen(Check):
         for witness, held in zip(witnesses, best, strict=True):
             self.looked += 1
             if held is None:
-                self.fail(witness.key.name, f"{witness.key.fingerprint} signed no checkpoint of this journal")
+                self.fail(witness.label, f"{witness.key.fingerprint} signed no checkpoint of this journal")
             else:
                 said.append(signed_words(witness, *held))
         self.said = "; ".join(said)
@@ -113,4 +113,4 @@ class Seen(Check):
 def signed_words(witness: notes.Witness, size: int, time: int | None) -> str:
     """That a witness signed up to an entry, and when, by its own clock."""
     when = f" on {notes.date_of(time)}" if time is not None else ""
-    return f"{witness.key.name} signed {first_entries(size)}{when}"
+    return f"{witness.label} signed {first_entries(size)}{when}"
