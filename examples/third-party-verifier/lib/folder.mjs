@@ -49,7 +49,7 @@ export class Folder {
   /** The number of bytes of a plain file; throws FolderFault. */
   size(place) {
     if (!isPath(place)) throw new FolderFault("is no plain relative path");
-    if (!this.#way(place)) throw new FolderFault("is not there");
+    if (!this.#way(place)) throw new FolderFault("stands below what is no folder");
     const kind = this.kind(place);
     if (kind === "nothing") throw new FolderFault("is not there");
     if (kind !== "file") throw new FolderFault("is no plain file");

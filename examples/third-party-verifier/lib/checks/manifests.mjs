@@ -55,8 +55,9 @@ export class Manifests {
 
   #bound(path, design) {
     const { report } = this;
-    if (!isPlace(path)) {
-      report.cannot("manifests.verdict", `${path} is no place of a manifest`);
+    const gone = this.folder.kind("manifests") === "folder" && this.folder.kind(path) === "nothing";
+    if (!isPlace(path) || gone) {
+      report.cannot("manifests.verdict", `${path} is not there, or no place of a manifest`);
       return;
     }
     const [value, why] = this.#read(path);
