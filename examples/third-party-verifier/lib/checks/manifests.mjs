@@ -30,6 +30,7 @@ export class Manifests {
   #name({ path, sha256 }, where) {
     const { report } = this;
     report.look("manifests.bound");
+    report.look("manifests.unbound");
     const say = (why) => report.fail("manifests.bound", `${where}: ${path} ${why}`);
     if (!isPlace(path)) say("is no place of a manifest");
     if (this.named.has(path)) say("is named twice");
@@ -55,7 +56,7 @@ export class Manifests {
 
   #bound(path, design) {
     const { report } = this;
-    const gone = this.folder.kind("manifests") === "folder" && this.folder.kind(path) === "nothing";
+    const gone = ["folder", "nothing"].includes(this.folder.kind("manifests")) && this.folder.kind(path) === "nothing";
     if (!isPlace(path) || gone) {
       report.cannot("manifests.verdict", `${path} is not there, or no place of a manifest`);
       return;
