@@ -89,7 +89,7 @@ class Run {
     this.agents = design && new Agents(report, design);
     this.exchanges = design && new Exchanges(report, design, this.packs, this.money);
     this.finals = design && new Finals(report, design);
-    this.grades = design && new Grades(report, design, folder);
+    this.grades = design && new Grades(report, design, folder, this.withheld);
     this.summaries = design && new Summaries(report, design, folder);
     this.blind = false; // after a line that nobody can read
     this.lines = 0;

@@ -91,10 +91,11 @@ export function outcomes(rule, ended, [rewards, why], report) {
 }
 
 export class Grades {
-  constructor(report, design, folder) {
+  constructor(report, design, folder, withheld) {
     this.report = report;
     this.design = design;
     this.folder = folder;
+    this.withheld = withheld;
   }
 
   /** An attempt has ended, or the journal has. */
@@ -152,6 +153,11 @@ export class Grades {
       [rewards, why] = this.#rewards(attempt);
     } catch (error) {
       if (!(error instanceof FolderFault)) throw error;
+      const { folder } = attempt.admitted;
+      if (this.withheld.unknown || [TEXT, JSON_].some((path) => this.withheld.files.has(`${folder}/${path}`))) {
+        this.report.cannot("grades.recomputed", "a reward file is withheld");
+        return null;
+      }
       return `a reward file ${error.message}`;
     }
     if (canonical(graded.rewards) !== canonical(rewards ?? {})) return "its files have other rewards";

@@ -96,8 +96,19 @@ export class Packs {
     if (number === null) return;
     this.current = Math.max(this.current, number);
     this.ends.set(ref.pack, Math.max(end, ref.offset + ref.length));
-    const fault = ref.size > MAX_CONTENT || ref.length > MAX_FRAME || ref.offset + ref.length > MAX_PACK ? "is too large" : this.#differs(ref);
-    if (fault !== null) report.fail("packs.frames", `${where}: the frame at ${place} ${fault}`);
+    const large = ref.size > MAX_CONTENT || ref.length > MAX_FRAME || ref.offset + ref.length > MAX_PACK;
+    if (large) {
+      report.fail("packs.frames", `${where}: the frame at ${place} is too large`);
+      return;
+    }
+    const fault = this.#differs(ref);
+    if (fault !== null) this.#fault("packs.frames", `${where}: the frame at ${place} ${fault}`);
+  }
+
+  /** A body is not as it was named; where what is withheld is not known, nobody can tell why. */
+  #fault(check, seen) {
+    if (this.withheld.unknown) this.report.cannot(check, "what is withheld is not known");
+    else this.report.fail(check, seen);
   }
 
   #differs(ref) {
@@ -109,7 +120,9 @@ export class Packs {
       return error.message;
     }
     if (this.withheld.blobs.has(ref.blob)) {
-      return stored.length === ref.length && stored.every((byte) => byte === 0) ? null : "is withheld, and not zeroed";
+      if (stored.length !== ref.length) return "is cut short";
+      if (stored.some((byte) => byte !== 0)) this.report.fail("withheld.named", `packs/${ref.pack} has bytes of withheld blob ${ref.blob}`);
+      return null;
     }
     if (stored.length !== ref.length) return "is cut short";
     if (sha256hex(stored) !== ref.stored_sha256) return "has other bytes than are named";
@@ -148,11 +161,11 @@ export class Packs {
     this.blobs.add(mark);
     report.look("blobs.files");
     if (this.withheld.blobs.has(ref.blob)) {
-      if (this.folder.kind(ref.path) !== "nothing") report.fail("blobs.files", `${ref.path} is withheld, and stands`);
+      if (this.folder.kind(ref.path) !== "nothing") report.fail("withheld.named", `${ref.path} is withheld, and stands`);
       return;
     }
     const fault = this.folder.differs(ref.path, ref.size, ref.blob);
-    if (fault !== null) report.fail("blobs.files", `${ref.path} ${fault}`);
+    if (fault !== null) this.#fault("blobs.files", `${ref.path} ${fault}`);
   }
 
   close() {
