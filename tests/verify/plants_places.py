@@ -6,8 +6,8 @@ from pathlib import Path
 
 from builder import Story
 from plants import Plants, first_of
-from primitives import canonical, sha256
-from steps import Late
+from primitives import Body, canonical, sha256
+from steps import Checkpoint, Late, Step
 
 PLANTS = Plants()
 plant = PLANTS.before_sealing
@@ -153,3 +153,11 @@ def _(s: Story) -> None:
 @plant("manifests.unbound", "admitted, and no entry names it, with the rest of a refusal")
 def _(s: Story) -> None:
     s.manifests["manifests/0001.json"]["verdict"] = "pending"
+
+
+@plant("checkpoints.files", "the same size once more, by another path")
+def _(s: Story) -> None:
+    def elsewhere(entry: Body) -> None:
+        entry["body"] = {**entry["body"], "path": "checkpoints/last.note"}
+
+    s.insert_after(s.find("run.paused"), Checkpoint(), Step("checkpoint.made", {}, after=elsewhere))

@@ -134,6 +134,11 @@ def _(folder: Path) -> None:
     _list_of_nothing(folder)
 
 
+@spoiled("a folder in the place of the list of what is left out", "files.unlisted", "withheld.named")
+def _(folder: Path) -> None:
+    (folder / "withheld.json").mkdir()
+
+
 @spoiled("dot files and scratch are nobody's business")
 def _(folder: Path) -> None:
     (folder / ".hidden").touch()
@@ -201,6 +206,19 @@ def cut_short() -> Story:
 
 
 @case("no end, and an attempt in flight", "run.ended flight.empty", story=cut_short)
+def _(s: Story) -> None:
+    pass
+
+
+def going_on() -> Story:
+    """The same, after its last checkpoint."""
+    s = Story(make_design())
+    s.admit()
+    s.checkpoint()
+    return s
+
+
+@case("no end, and entries that no checkpoint covers yet", "run.ended", "checkpoints.last", story=going_on)
 def _(s: Story) -> None:
     pass
 
