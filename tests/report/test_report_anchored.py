@@ -53,6 +53,15 @@ def test_each_place_is_told_of_with_what_it_holds(run: Path) -> None:
         assert record["anchors"] == held
 
 
+def test_of_a_live_run_it_is_told_what_fails_and_what_is_waited_for() -> None:
+    place = {"anchor": "git", "location": "a.git", "size": None, "time": None}
+    held = [{**place, "failing": "anchor_rejected", "waited_for": True}, {**place, "failing": None, "waited_for": True}]
+    assert anchored_lines(held, 4) == [
+        "git a.git: nothing yet; its last push failed (anchor_rejected); nothing starts until it takes a checkpoint",
+        "git a.git: nothing yet; nothing starts until it takes a checkpoint",
+    ]
+
+
 def test_the_log_tells_what_was_pushed_and_what_was_not() -> None:
     anchored = {"anchor": "git", "path": "checkpoints/000000000001.git.json", "sha256": "0" * 64, "size": 1}
     failed = {"anchor": "drop", "size": 9, "attempts": 5, "return_code": None, "reason": "anchor_unreachable"}

@@ -170,9 +170,13 @@ async def test_a_failure_is_entered_told_and_shuts_the_gate_until_a_push_works(h
     async def work() -> None:
         await each.heard("did not take")
         assert not each.pushes.gate.is_open
+        (now,) = each.pushes.as_record()
+        assert (now["size"], now["failing"], now["waited_for"]) == (None, "anchor_rejected", True)
         no.unlink()
         await each.pushes.gate.passed()
         await each.heard("takes checkpoints again")
+        (now,) = each.pushes.as_record()
+        assert (now["size"], now["failing"], now["waited_for"]) == (1, None, False)
 
     await each.work(work)
     (failure, *_) = bodies(each.run.path, Kind.ANCHOR_FAILED)

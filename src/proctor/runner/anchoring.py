@@ -20,7 +20,7 @@ from proctor.core.tokens import Admitted
 from proctor.core.waiting import finish, first_fault, in_thread
 from proctor.evidence.anchors import receipts
 from proctor.evidence.anchors.base import AnchorFailed, CheckpointFile
-from proctor.evidence.anchors.places import Place
+from proctor.evidence.anchors.places import AnchorKind, Place
 from proctor.evidence.anchors.pushing import Patience, Pusher, Taken, make_anchor
 from proctor.evidence.anchors.receipts import Receipt
 from proctor.evidence.disk import write_refusal
@@ -84,12 +84,21 @@ class Anchoring:
         self._tempo = TEMPO
         self._clock = SystemClock()
         self._stand: list[Receipt] = []
+        self._failing: dict[AnchorKind, str] = {}
         # entries of its own behind each checkpoint
         self._own: Counter[int] = Counter()
 
     def as_record(self) -> list[dict[str, Any]]:
-        """What each anchor holds, as `receipts.held` has it."""
-        return receipts.held([(place.kind, place.location) for place in self._places], self._stand)
+        """What each anchor holds, as `receipts.held` has it; `failing` is why its last push failed, or null, and
+        `waited_for` whether nothing starts until one is taken.
+        """
+        held = receipts.held([(place.kind, place.location) for place in self._places], self._stand)
+        return [{**each, **self._now(AnchorKind(each["anchor"]), each["location"])} for each in held]
+
+    def _now(self, kind: AnchorKind, location: str) -> dict[str, Any]:
+        pushed = any((place.kind, place.location) == (kind, location) for place in self._places)
+        reason = self._failing.get(kind) if pushed else None
+        return {"failing": reason, "waited_for": pushed and self.gate.waits_for(kind)}
 
     async def beside(self, work: Awaitable[T], stop: Stop) -> T:
         """Push while the work is done; returns its result once it is, and nothing is pushed any more.
@@ -181,6 +190,7 @@ class Anchoring:
             raise write_refusal(error, "checkpoints") from error
         await self._post(Kind.CHECKPOINT_ANCHORED, receipt.entry())
         self._stand = [each for each in self._stand if each.anchor is not receipt.anchor] + [receipt]
+        self._failing.pop(receipt.anchor, None)
         self.gate.open(receipt.anchor)
 
     def _post(self, kind: Kind, body: Mapping[str, Any]) -> asyncio.Future[int]:
@@ -189,6 +199,7 @@ class Anchoring:
         return self._journal.post(kind, body)
 
     async def _failed(self, place: Place, checkpoint: CheckpointFile, failed: AnchorFailed, stop: Stop | None) -> None:
+        self._failing[place.kind] = failed.reason.id
         said = self._post(Kind.ANCHOR_FAILED, _failure(place, checkpoint, failed))
         if self._required:
             # in one step with the entry: no block may be admitted behind it

@@ -21,6 +21,10 @@ class Gate:
         """Whether it is, now."""
         return not self._shut
 
+    def waits_for(self, anchor: AnchorKind) -> bool:
+        """Whether that anchor keeps it shut."""
+        return anchor in self._shut
+
     async def passed(self) -> None:
         """Wait until it is open. It is when this returns, until the caller waits for something else."""
         while self._shut:
