@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from proctor.cli.common import json_option, print_json, run_argument, say
+from proctor.cli.common import json_option, own_key, print_json, run_argument
 from proctor.cli.opened import opened
 
 
@@ -37,9 +37,6 @@ def attest(run: Path, output: Path, authority: str | None, roots: Path | None, a
     Its subjects are the design, the last checkpoint and the summaries; it says what they came to, and what the second
     program, which is run first, found. Needs the extra `attest`. Check it with `proctor verify FILE RUN --key KEY`.
     """
-    import os
-
-    from proctor.evidence.keys import config_dir, load_or_create
     from proctor.report.output import replaced
     from proctor.report.text import safe
     from proctor.runner.attest import TimestampAuthority
@@ -48,9 +45,7 @@ def attest(run: Path, output: Path, authority: str | None, roots: Path | None, a
     if (authority is None) != (roots is None):
         raise click.UsageError("--timestamp and --timestamp-root go together")
     folder = opened(run)
-    key, made = load_or_create(config_dir(os.environ))
-    if made:
-        say("made a signing key for you; it signed no run yet")
+    key, _ = own_key()
     asked = TimestampAuthority(authority, roots) if authority is not None and roots is not None else None
     attestation = made_of(folder, key, asked)
     beside = output.with_name(output.name + ".tsr")

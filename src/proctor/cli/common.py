@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from proctor.cli.completing import run_folders
 from proctor.core.network import Network
 from proctor.core.refusal import Refusal
 from proctor.report.text import field, plain, safe, typable
+
+if TYPE_CHECKING:
+    from proctor.evidence.keys import OperatorKey
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 # a list of hosts cannot be given on a command line
@@ -51,6 +54,18 @@ def print_json(value: Any) -> None:
 def say(text: str) -> None:
     """Progress and notes: standard error."""
     click.echo(typable(text), err=True)
+
+
+def own_key() -> tuple[OperatorKey, bool]:
+    """The person's signing key, made on first use, which is said; and whether it was."""
+    import os
+
+    from proctor.evidence.keys import config_dir, load_or_create
+
+    key, made = load_or_create(config_dir(os.environ))
+    if made:
+        say("made a signing key for you; keep a copy of its file where nobody else can read it")
+    return key, made
 
 
 def _short(value: Any) -> str:

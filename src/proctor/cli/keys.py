@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from proctor.cli.common import json_option, print_json, say
+from proctor.cli.common import json_option, own_key, print_json
+from proctor.cli.opened import kept_checkpoint, opened
 
 
 @click.group(invoke_without_command=True, short_help="Show the key that signs your runs")
@@ -20,15 +21,12 @@ def keys(ctx: click.Context, as_json: bool) -> None:
     """
     import os
 
-    from proctor.evidence.keys import KEY_FILE, config_dir, load_or_create
+    from proctor.evidence.keys import KEY_FILE, config_dir
 
     if ctx.invoked_subcommand is not None:
         return
-    folder = config_dir(os.environ)
-    key, made = load_or_create(folder)
-    path = folder / KEY_FILE
-    if made:
-        _say_made()
+    key, made = own_key()
+    path = config_dir(os.environ) / KEY_FILE
     if as_json:
         print_json({"fingerprint": key.fingerprint, "vkey": key.vkey, "path": str(path), "made": made})
         return
@@ -56,33 +54,16 @@ def cosign(what: Path, output: Path, key: Path | None, as_json: bool) -> None:
     checkpoint with your signature: give it back, or publish it. Others name it with --anchor, and your public key
     with --witness.
     """
-    import os
     import time
 
-    from proctor.cli.opened import opened
-    from proctor.core.files import read_regular
-    from proctor.evidence import keys as stored
     from proctor.evidence.cosigning import last_checkpoint
-    from proctor.evidence.notes import MAX_NOTE_BYTES, Checkpoint, parse
+    from proctor.evidence.keys import load
+    from proctor.evidence.notes import Checkpoint, parse
     from proctor.report.output import replaced
     from proctor.report.text import safe
 
-    if what.is_dir():
-        note = last_checkpoint(opened(what))
-    else:
-        try:
-            found = read_regular(what, MAX_NOTE_BYTES)
-        except OSError as error:
-            raise click.UsageError(f"{what} cannot be read: {error.strerror}") from error
-        if found is None:
-            raise click.UsageError(f"{what} is neither a run folder nor a checkpoint: a small file")
-        note = found
-    if key is not None:
-        mine = stored.load(key)
-    else:
-        mine, made = stored.load_or_create(stored.config_dir(os.environ))
-        if made:
-            _say_made()
+    note = last_checkpoint(opened(what)) if what.is_dir() else kept_checkpoint(what)
+    mine = load(key) if key is not None else own_key()[0]
     seconds = int(time.time())
     signed = mine.cosign(note, seconds, path=str(what))
     head = Checkpoint.parse(parse(note).text)
@@ -96,7 +77,3 @@ def cosign(what: Path, output: Path, key: Path | None, as_json: bool) -> None:
     click.echo(f"signed       {safe(head.origin)}, the first {head.size:,} entries")
     click.echo(f"by           {mine.vkey}")
     click.echo(f"written to   {safe(str(output))}")
-
-
-def _say_made() -> None:
-    say("made a signing key for you; keep a copy of its file where nobody else can read it")

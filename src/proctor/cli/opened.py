@@ -1,4 +1,4 @@
-"""The run, and the trial, that a command reads: found, or a usage error that says what is there instead."""
+"""The run, trial or checkpoint that a command reads: found, or a usage error that says what is there instead."""
 
 from __future__ import annotations
 
@@ -35,6 +35,24 @@ def opened(path: Path) -> RunFolder:
         there = "not a folder" if path.exists() else "not there"
         raise click.UsageError(f"{path} is {there}; a run is a folder that holds journal.jsonl.")
     raise click.UsageError(f"no run was admitted in {path}. {_what_stands(run)}")
+
+
+def kept_checkpoint(path: Path) -> bytes:
+    """The file of a checkpoint that somebody keeps.
+
+    Raises:
+        click.UsageError: it is no small file, or cannot be read.
+    """
+    from proctor.core.files import read_regular
+    from proctor.evidence.notes import MAX_NOTE_BYTES
+
+    try:
+        note = read_regular(path, MAX_NOTE_BYTES)
+    except OSError as error:
+        raise click.UsageError(f"{path} cannot be read: {error.strerror}") from error
+    if note is None:
+        raise click.UsageError(f"{path} is no checkpoint: a small file, as they stand below checkpoints/ of a run")
+    return note
 
 
 def _what_stands(run: RunFolder) -> str:

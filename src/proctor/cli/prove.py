@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from proctor.cli.common import json_option, print_json, run_argument, say
-from proctor.cli.opened import one_row, opened
+from proctor.cli.opened import kept_checkpoint, one_row, opened
 
 if TYPE_CHECKING:
     from proctor.evidence.proofs import ConsistencyProof, Identity, TrialReceipt
@@ -90,14 +90,6 @@ def _receipt(run: RunFolder, text: str, cache: Path) -> TrialReceipt:
 
 
 def _extends(run: RunFolder, since: Path, cache: Path) -> ConsistencyProof:
-    from proctor.core.files import read_regular
-    from proctor.evidence.notes import MAX_NOTE_BYTES
     from proctor.evidence.proving import prove_extends
 
-    try:
-        note = read_regular(since, MAX_NOTE_BYTES)
-    except OSError as error:
-        raise click.UsageError(f"{since} cannot be read: {error.strerror}") from error
-    if note is None:
-        raise click.UsageError(f"{since} is no checkpoint: a small file, as they stand below checkpoints/")
-    return prove_extends(run, note, cache=cache, path=str(since))
+    return prove_extends(run, kept_checkpoint(since), cache=cache, path=str(since))
