@@ -11,6 +11,7 @@ import pytest
 
 from anchor_parts import AT, admitted, checkpoint
 from disks import FailingDisk, UnsyncedDisk
+from journal_parts import KEY
 from proctor.core.reasons import Reason
 from proctor.core.tokens import seal_probe
 from proctor.evidence.anchors import drop
@@ -18,6 +19,8 @@ from proctor.evidence.anchors.base import AnchorFailed
 from proctor.evidence.anchors.drop import DropAnchor
 from proctor.evidence.anchors.places import drop_place
 from proctor.evidence.disk import Disk
+from proctor_verify.elsewhere import Asked, RunName, look_for
+from proctor_verify.notes import verifier_key
 
 
 class NoLinks(UnsyncedDisk):
@@ -95,10 +98,24 @@ def test_a_folder_that_is_not_there_is_not_made(run: Path) -> None:
     assert failed(anchor(run), run).reason is Reason.ANCHOR_UNREACHABLE
     assert not (run.parent / "out").exists()
     place = anchor(run).place
-    assert drop.look(place, seal_probe(5)) == "the folder is not there"
+    assert drop.look(place, seal_probe(5)) == f"{run.parent / 'out'} is not there"
     (run.parent / "out").write_text("a file")
-    assert drop.look(place, seal_probe(5)) == "the folder is not there"
+    assert drop.look(place, seal_probe(5)) == f"{run.parent / 'out'} is no folder"
     assert failed(anchor(run), run).reason is Reason.ANCHOR_UNREACHABLE
+
+
+@pytest.mark.parametrize("bare", [True, False])
+def test_a_folder_that_a_verifier_would_take_for_a_repository_will_not_do(run: Path, bare: bool) -> None:
+    place, folder = anchor(run).place, run.parent / "out"
+
+    def taken_for() -> str:
+        return look_for(Asked((str(folder),)), RunName("any", verifier_key(KEY.vkey))).places[0].kind
+
+    for name in ("HEAD", "objects", "refs") if bare else (".git",):
+        assert (drop.look(place, seal_probe(5)), taken_for()) == (None, "drop")
+        (folder / name).mkdir()
+    assert taken_for() == "git"
+    assert "is a git repository" in str(drop.look(place, seal_probe(5)))
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO])

@@ -28,7 +28,7 @@ def anchor_reachable(facts: Facts) -> Iterable[Refusal]:
         if each.required and each.why is not None:
             yield Refusal(
                 Reason.ANCHOR_UNREACHABLE,
-                f"the anchor cannot be reached: {each.why}",
+                f"the anchor cannot be used: {each.why}",
                 path=f"anchor.{each.anchor}",
                 observed=each.location,
                 remedy="Look at the address and the network, or make the folder or repository, and start again.",
@@ -49,7 +49,7 @@ def _why_not(place: Place, probe: Probe) -> str | None:
 def anchor_notices(facts: Iterable[AnchorFacts]) -> list[str]:
     """A sentence for each anchor that is not there and need not be."""
     return [
-        f"the anchor {each.anchor} {each.location} cannot be reached: {each.why}; the run goes on without it"
+        f"the anchor {each.anchor} {each.location} cannot be used: {each.why}; the run goes on without it"
         for each in facts
         if each.why is not None and not each.required
     ]

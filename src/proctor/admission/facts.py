@@ -146,7 +146,7 @@ class KeyFacts:
 
 @dataclass(frozen=True)
 class AnchorFacts:
-    """One anchor of the study: its kind, its text, whether the study requires it, and why it cannot be reached."""
+    """One anchor of the study: its kind, its text, whether the study requires it, and why it cannot be used."""
 
     anchor: str
     location: str

@@ -124,7 +124,10 @@ def look(place: Place, probe: Probe) -> str | None:
 
 def _looked(folder: Path) -> str | None:
     if not folder.is_dir():
-        return "the folder is not there"
+        return f"{folder} is {'no folder' if folder.exists() else 'not there'}"
+    if (folder / ".git").exists() or all((folder / name).exists() for name in ("HEAD", "objects", "refs")):
+        # the verifier takes it for one, and looks for a ref
+        return f"{folder} is a git repository: name it as git, or a folder below it"
     if not os.access(folder, os.W_OK | os.X_OK):
         return "the folder may not be written"
     return None
