@@ -25,7 +25,7 @@ import pytest
 from loading import Tree, forget_below
 from mutants import Mutant, mutated
 from shown import Reached, Shown, lines_reached, make_all
-from targets import CHECKS, GUARDS, RULES
+from targets import ANY_GUARDS, CHECKS, GUARDS, RULES
 
 TESTS = Path(__file__).resolve().parent.parent
 # what never ends is told apart by that
@@ -183,7 +183,9 @@ class Judge:
         return list(dict.fromkeys([*likely, *ranked[:_OTHERS]])) if self.quick and own else ranked
 
     def _files(self, module: str) -> tuple[str, ...]:
-        return RULES.get(module) or GUARDS.get(module) or CHECKS.get(module) or ()
+        if module.startswith(_SECOND):
+            return RULES.get(module) or CHECKS.get(module) or ()
+        return GUARDS.get(module) or ANY_GUARDS
 
     def _tested(self, files: tuple[str, ...]) -> str | None:
         """None where all the tests pass; they are imported anew, and see the program as this process has it."""

@@ -48,12 +48,19 @@ def check_modules() -> list[str]:
     return sorted({check.__module__ for check in registry.CHECKS} | {"proctor_verify.checks.verdicts"})
 
 
+def guard_modules() -> list[str]:
+    """The modules that hold the guards of both registries of admission."""
+    run = importlib.import_module("proctor.admission.guards").REGISTRY
+    gateway = importlib.import_module("proctor.admission.standalone").GATEWAY
+    return sorted({guard.check.__module__ for registry in (run, gateway) for guard in registry})
+
+
 def main() -> int:
     options = _options()
     started = time.monotonic()
     tree = Tree.of(TESTS.parent / "src", ("proctor", "proctor_verify"))
     checks = check_modules()
-    wanted = [*checks, *RULES, *GUARDS]
+    wanted = [*checks, *RULES, *guard_modules(), *GUARDS]
     if options.module:
         wanted = [name for name in wanted if any(part in name for part in options.module)]
     all_mutants = [mutant for name in dict.fromkeys(wanted) for mutant in mutants(name, tree.sources[name])]
@@ -108,8 +115,8 @@ def _table(verdicts: list[Verdict], checks: list[str], excused: Collection[objec
     registries: dict[str, Callable[[str], bool]] = {
         "checks": lambda name: name in checks,
         "what checks lean on": lambda name: name in RULES,
-        "guards": lambda name: name in GUARDS and "admission" in name,
-        "what guards lean on": lambda name: name in GUARDS and "admission" not in name,
+        "guards": lambda name: name.startswith("proctor.admission"),
+        "what guards lean on": lambda name: name.startswith("proctor.budget"),
     }
     for registry, holds in registries.items():
         own = [v for v in verdicts if holds(v.mutant.module)]
