@@ -16,6 +16,7 @@ from proctor.evidence.entries import Entry
 from proctor.evidence.kinds import Kind
 from proctor.evidence.runfolder import RunFolder
 from proctor.report.anchored import anchored, anchored_lines
+from proctor.report.page import page
 from proctor.report.reading import read_run
 from proctor.report.telling import Teller
 
@@ -51,6 +52,15 @@ def test_each_place_is_told_of_with_what_it_holds(run: Path) -> None:
         assert f"anchored   {first}" in told and second in told
         record: dict[str, Any] = json.loads(said(command, run, "--json"))
         assert record["anchors"] == held
+
+
+async def test_the_page_says_where_to_look(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = page(read_run(RunFolder(run)))
+    size = len(entries(run))
+    assert "<code>--anchor WHERE</code>" in told and "anchored nowhere" not in told
+    assert f"git ../a.git: {size} of {size} entries" in told and "drop ../nowhere: nothing yet" in told
+    await Bench(write_study(tmp_path / "plain"), monkeypatch).run(tmp_path / "other")
+    assert "it was anchored nowhere" in page(read_run(RunFolder(tmp_path / "other")))
 
 
 def test_of_a_live_run_it_is_told_what_fails_and_what_is_waited_for() -> None:

@@ -18,6 +18,7 @@ from jinja2 import Environment, StrictUndefined
 from proctor.analysis.interval import Interval
 from proctor.core.reasons import Reason
 from proctor.evidence.spent import Spent
+from proctor.report.anchored import anchored, anchored_lines
 from proctor.report.cells import CellResult, cells
 from proctor.report.compared import amount_text, decision_text, finds_text, names, p_text, range_text
 from proctor.report.comparing import Comparison, comparisons, repeated
@@ -56,7 +57,7 @@ def context(reading: Reading) -> dict[str, Any]:
     design, groups, results = reading.design, reading.groups(), cells(reading)
     compared, money = comparisons(reading), spend_of(reading.design, reading.state)
     admitted = reading.state.admitted or {}
-    key = fingerprint(reading)
+    key, held = fingerprint(reading), anchored(reading)
     # the place of the run at whoever reads the page is not known
     verify = ["proctor", "verify", "RUN", *(["--key", key] if key else [])]
     return {
@@ -89,11 +90,13 @@ def context(reading: Reading) -> dict[str, Any]:
         "disclosures": _disclosures(reading, results),
         "matrix": _matrix(reading),
         "verify": " ".join(verify),
+        "anchored": any(each["size"] is not None for each in held),
         "digests": [
             ("run", str(admitted.get("run_id"))),
             ("design.json", f"sha256:{design.sha256}"),
             ("key", str(key)),
             ("journal", count(reading.state.entries, "entry", "entries")),
+            *[("anchored", line) for line in anchored_lines(held, reading.state.entries)],
             *[(_cut(model.name), f"{model.provider}/{model.model}") for model in design.models],
         ],
     }
