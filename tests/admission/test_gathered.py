@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -16,6 +17,7 @@ import tomlkit
 from fake_worlds import FakeKind, Steps, _to_the_end
 from journal_parts import KEY
 from proctor.admission.admit import Admission, Verdict, admit
+from proctor.admission.anchors import design_places
 from proctor.admission.facts import Request
 from proctor.admission.finish import Stop
 from proctor.admission.guards import REGISTRY
@@ -30,6 +32,7 @@ from proctor.evidence.lock import Lock
 from proctor.evidence.runfolder import RunFolder
 from proctor.runner.control import socket_path
 from proctor.sandbox.base import Availability
+from proctor.study.design import read_design
 
 PRICE = {"input": "1", "output": "1", "per": "1M", "source": "a page"}
 FREE = {**PRICE, "input": "0", "output": "0"}
@@ -381,3 +384,18 @@ async def test_one_input_is_refused_by_one_guard(
         verdict = await bench.ask(command)
     assert isinstance(verdict, Verdict), "it was admitted"
     assert [(refusal.guard, refusal.reason) for refusal in verdict.refusals] == [(guard_id, reason)]
+
+
+async def test_where_anchors_are_is_known_as_long_as_the_study_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "drop").mkdir()
+    bench = Bench(tmp_path, monkeypatch, changed(ROWS, "anchor", {"drop": "../drop"}))
+    await bench.leave()
+    run = RunFolder(bench.out)
+    design = read_design(run.design_path)
+    assert len(design_places(run, design)) == 1
+    shutil.rmtree(bench.study)
+    with pytest.raises(Refusal) as refused:
+        design_places(run, design)
+    assert (refused.value.reason, refused.value.path) == (Reason.STUDY_NOT_FOUND, "anchor.drop")
