@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import re
 import sys
@@ -15,9 +14,9 @@ from proctor_verify.folder import Folder
 from proctor_verify.repository import TREE_START
 from proctor_verify.schema import ANCHOR
 from proctor_verify.shapes import COUNT, FROM_ONE, SHA256, TEXT, TIME, Shape, either, matches, record, where
-from proctor_verify.strictjson import loads_canonical
+from proctor_verify.strictbase64 import decoded
+from proctor_verify.strictjson import MAX_BYTES, loads_canonical
 
-MAX_RECEIPT = 65_535
 _NAME = re.compile(r"([0-9]{12})\.(git|drop)\.json", re.ASCII)
 _PERSON = re.compile(rb"proctor <(sha256:[0-9a-f]{64})> (0|[1-9][0-9]{0,11}) [+-][0-9]{4}", re.ASCII)
 _ANYTHING = Shape("anything", lambda v: True)
@@ -25,9 +24,10 @@ _ANYTHING = Shape("anything", lambda v: True)
 
 def _is_base64(text: str) -> bool:
     try:
-        return base64.b64encode(base64.b64decode(text.encode("ascii"), validate=True)).decode() == text
-    except ValueError:
+        decoded(text)
+    except Unreadable:
         return False
+    return True
 
 
 _BYTES = where(TEXT, "base64", _is_base64)
@@ -139,7 +139,7 @@ def read_receipt(raw: bytes, of: int, anchor: str) -> Receipt:
     Raises:
         Unreadable: it has another form.
     """
-    value = loads_canonical(raw, max_bytes=MAX_RECEIPT)
+    value = loads_canonical(raw)
     if not _RECEIPT.holds(value):
         raise Unreadable(f"is not {_RECEIPT.words}")
     snapshot = value["snapshot"]
@@ -160,7 +160,7 @@ def read_receipt(raw: bytes, of: int, anchor: str) -> Receipt:
 
 
 def _commit(snapshot: dict[str, Any]) -> Commit:
-    content, tree = (base64.b64decode(snapshot["objects"][name]) for name in ("commit", "tree"))
+    content, tree = (decoded(snapshot["objects"][name]) for name in ("commit", "tree"))
     head = content.partition(b"\n\n")[0].split(b"\n")
     length = len(snapshot["commit"])
     named = re.fullmatch(rb"tree ([0-9a-f]{40}|[0-9a-f]{64})", head[0])
@@ -218,7 +218,7 @@ class Receipts:
         return self._sound
 
     def _read(self, path: str, size: int, anchor: str) -> Receipt:
-        raw = self._folder.read(path, MAX_RECEIPT)
+        raw = self._folder.read(path, MAX_BYTES)
         named = self.named.get(path)
         if named is not None and hashlib.sha256(raw).hexdigest() != named:
             raise Unreadable("is not the file that its entry names")

@@ -15,6 +15,7 @@ from proctor_verify import notes
 from proctor_verify.anchors import Commit, Receipts
 from proctor_verify.errors import Unreadable
 from proctor_verify.folder import Folder
+from proctor_verify.journal import MAX_LINE
 from proctor_verify.proves import NO_KEY
 from proctor_verify.receipts import ANCHORED
 from proctor_verify.report import Status
@@ -39,12 +40,12 @@ from proctor_verify.standalone import (
     FileReport,
     Verdict,
     cannot_tell,
-    decoded,
     failed,
     judge,
     not_applicable,
     passed,
 )
+from proctor_verify.strictbase64 import decoded
 from proctor_verify.strictjson import loads, loads_canonical
 from proctor_verify.verification import verify
 
@@ -53,7 +54,6 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:proctor:run:v1"
 MAX_SIGNATURES = 64
-MAX_LINE = 65_535
 
 NO_RUN = "that the run which it speaks of is as it says: name the run too"
 OWN_WORD = (

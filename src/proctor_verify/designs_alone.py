@@ -6,14 +6,13 @@ import hashlib
 import json
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 from proctor_verify.checks import DESIGN_RULES
 from proctor_verify.checks.design import Plan
 from proctor_verify.design import MAX_TRIALS, Design
 from proctor_verify.errors import Unreadable
-from proctor_verify.folder import Folder
+from proctor_verify.outside import small_file
 from proctor_verify.prices import usd
 from proctor_verify.report import Report, Status, plain
 from proctor_verify.run import MAX_DESIGN
@@ -63,7 +62,7 @@ def verify_design(path: str | PathLike[str]) -> DesignReport:
         path: a file that holds the bytes of a `design.json`, whatever it is called.
     """
     try:
-        raw = _read(Path(path))
+        raw = small_file(path, MAX_DESIGN)
     except Unreadable as error:
         return DesignReport(Report((), unreadable=f"{plain(path)}: {error}"))
     return judged(raw)
@@ -122,19 +121,6 @@ def render_design_text(found: DesignReport) -> str:
     failed = report.failed()
     holds = "HOLDS" if report.exit_status == 0 else f"DOES NOT HOLD ({', '.join(failed)})"
     return "\n".join([*lines, "", *(f"not proven: {caveat}" for caveat in report.caveats), f"{holds}: a design alone"])
-
-
-def _read(path: Path) -> bytes:
-    # the person named it, so a link is followed: what it leads to must be a plain file all the same
-    try:
-        whole = path.resolve()
-    except (OSError, RuntimeError, ValueError) as error:
-        raise Unreadable(f"cannot be read: {type(error).__name__}") from error
-    folder = Folder(whole.parent)
-    try:
-        return folder.read(whole.name, MAX_DESIGN)
-    finally:
-        folder.close()
 
 
 def _design(raw: bytes) -> tuple[Design | None, str | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Sequence
 from os import PathLike
@@ -12,6 +11,7 @@ from typing import Any
 from proctor_verify import attestations, growth, notes, receipts
 from proctor_verify.elsewhere import Asked
 from proctor_verify.errors import Unreadable
+from proctor_verify.outside import start_of_file
 from proctor_verify.report import plain
 from proctor_verify.standalone import MAX_BYTES, FileCheck, FileReport
 
@@ -69,7 +69,7 @@ def verify_file(
     except Unreadable as error:
         return FileReport("file", unreadable=plain(error))
     try:
-        data = read_file(path)
+        data = start_of_file(path, MAX_BYTES + 1)
     except Unreadable as error:
         return FileReport("file", unreadable=f"{plain(path)}: {error}")
     given = {"--anchor": bool(anchors), "--witness": bool(witnesses), "--since": since is not None}
@@ -119,25 +119,6 @@ def _older(since: str | PathLike[str] | None) -> bytes | None:
     if since is None:
         return None
     try:
-        return read_file(since)
+        return start_of_file(since, MAX_BYTES + 1)
     except Unreadable as error:
         raise Unreadable(f"--since {plain(since)}: {error}") from error
-
-
-def read_file(path: str | PathLike[str]) -> bytes:
-    """The start of a plain file: all of it, or one byte more than any file that is known here may have.
-
-    Raises:
-        Unreadable: it is no plain file, or may not be read.
-    """
-    try:
-        # A pipe of that name must not make the verifier wait.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-        with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise Unreadable("is no plain file")
-            return file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        if isinstance(error, Unreadable):
-            raise
-        raise Unreadable(getattr(error, "strerror", None) or "cannot be a file's name") from error

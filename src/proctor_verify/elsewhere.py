@@ -16,6 +16,7 @@ from proctor_verify import notes
 from proctor_verify.errors import Unreadable
 from proctor_verify.folder import Folder, NotThere
 from proctor_verify.journal import MAX_LINE
+from proctor_verify.outside import small_file, start_of_file
 from proctor_verify.repository import opened
 from proctor_verify.schema import body_fault, envelope_fault
 from proctor_verify.strictjson import loads_canonical
@@ -105,7 +106,7 @@ class Asked:
             if apart_from is not None and _is_within(where, apart_from):
                 raise Unreadable(f"{option}: {where}: lies in the run itself, and shows nothing that the run does not")
         try:
-            raw = notes.small_file(since, notes.MAX_NOTE_BYTES) if since is not None else None
+            raw = small_file(since, notes.MAX_NOTE_BYTES) if since is not None else None
             if raw is not None:
                 notes.checkpoint(notes.parse(raw).text)
         except Unreadable as error:
@@ -245,7 +246,7 @@ def _reader(where: str, run: RunName) -> tuple[str, _Read]:
     if is_folder and not _is_repository(path):
         return "drop", lambda place: _read_drop(path, run.run_id, place)
     if stands and not is_folder and not _is_bundle(where):
-        return "note", lambda _: iter([("", notes.small_file(where, notes.MAX_NOTE_BYTES))])
+        return "note", lambda _: iter([("", small_file(where, notes.MAX_NOTE_BYTES))])
     return "git", lambda place: _read_git(address, run.run_id, place)
 
 
@@ -255,7 +256,7 @@ def _is_repository(path: Path) -> bool:
 
 def _is_bundle(where: str) -> bool:
     try:
-        return notes.start_of_file(where, len(_BUNDLE)) == _BUNDLE
+        return start_of_file(where, len(_BUNDLE)) == _BUNDLE
     except Unreadable:
         return False
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-MAX_LINE = 65_535
+from proctor_verify.strictjson import MAX_BYTES
+
+MAX_LINE = MAX_BYTES
 # A line beyond an entry's bound is hashed as it passes, but not for ever: a file can claim any size.
 MAX_HASHED = 16 << 20
 _CHUNK = 512 << 10

@@ -6,9 +6,6 @@ has one spelling.
 
 from __future__ import annotations
 
-import base64
-import os
-import stat
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -18,6 +15,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from proctor_verify.errors import Unreadable
+from proctor_verify.outside import small_file
+from proctor_verify.strictbase64 import decoded
 
 MAX_NOTE_BYTES = 262_144
 MAX_SIGNATURES = 64
@@ -165,10 +164,10 @@ def checkpoint(text: bytes) -> Checkpoint:
     size, root, *extensions = rest
     if not size.isdecimal() or len(size) > 19 or str(int(size)) != size or int(size) >= 2**63:
         raise Unreadable(f"{size[:40]!r} is no tree size")
-    decoded = _base64(root)
-    if len(decoded) != 32:
-        raise Unreadable(f"a root of {len(decoded)} bytes")
-    return Checkpoint(origin, int(size), decoded, tuple(extensions))
+    raw = decoded(root)
+    if len(raw) != 32:
+        raise Unreadable(f"a root of {len(raw)} bytes")
+    return Checkpoint(origin, int(size), raw, tuple(extensions))
 
 
 def verifier_key(text: str) -> Key:
@@ -217,44 +216,12 @@ def trust_root(argument: str) -> TrustRoot:
     return TrustRoot(key.fingerprint, key)
 
 
-def small_file(name: str, most: int) -> bytes:
-    """What stands in a file outside of the run, of at most so many bytes.
-
-    Raises:
-        Unreadable: it is no plain file, longer, or not to be read.
-    """
-    content = start_of_file(name, most + 1)
-    if len(content) > most:
-        raise Unreadable(f"is longer than {most:,} bytes")
-    return content
-
-
-def start_of_file(name: str, most: int) -> bytes:
-    """The first bytes of a file outside of the run, at most so many.
-
-    Raises:
-        Unreadable: it is no plain file, or not to be read.
-    """
-    try:
-        # A pipe of that name must not make the verifier wait.
-        descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
-            content = file.read(most) if regular else b""
-    except (OSError, ValueError) as error:
-        words = error.strerror if isinstance(error, OSError) else None
-        raise Unreadable(f"cannot be read: {words or 'no such name can be'}") from error
-    if not regular:
-        raise Unreadable("is not a plain file")
-    return content
-
-
 def _typed_key(text: str, algorithms: bytes) -> tuple[bytes, Key]:
     name, _, rest = text.partition("+")
     hint, _, encoded = rest.partition("+")
     if len(text) > 1024 or not _may_be_a_name(name):
         raise Unreadable("this is no vkey")
-    typed = _base64(encoded)
+    typed = decoded(encoded)
     if len(typed) != 33 or typed[0] not in algorithms:
         raise Unreadable("the vkey is not of an Ed25519 key")
     key = Key(name, typed[1:])
@@ -285,7 +252,7 @@ def _signature_line(line: str) -> tuple[str, bytes, bytes]:
     name, _, encoded = line.removeprefix(_SIGNATURE_START).partition(" ")
     if not line.startswith(_SIGNATURE_START) or not _may_be_a_name(name):
         raise Unreadable("a signature line that is none")
-    raw = _base64(encoded)
+    raw = decoded(encoded)
     if len(raw) < 5:
         raise Unreadable("a signature line without a signature")
     return name, raw[:4], raw[4:]
@@ -297,16 +264,6 @@ def _may_be_a_name(name: str) -> bool:
     return all(
         character >= " " and not character.isspace() and not 0xD800 <= ord(character) < 0xE000 for character in name
     )
-
-
-def _base64(text: str) -> bytes:
-    try:
-        raw = base64.b64decode(text.encode("ascii"), validate=True)
-    except ValueError:
-        raise Unreadable("not base64") from None
-    if base64.b64encode(raw).decode() != text:
-        raise Unreadable("base64 with spare bits set")
-    return raw
 
 
 def _text_of(data: bytes) -> str:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from proctor_verify import notes
 from proctor_verify.errors import Unreadable
-from proctor_verify.standalone import MAX_BYTES, decoded
+from proctor_verify.standalone import MAX_BYTES
+from proctor_verify.strictbase64 import decoded
 
 MAX_HASHES = 63
 

@@ -22,12 +22,12 @@ from proctor_verify.standalone import (
     FileReport,
     Verdict,
     cannot_tell,
-    decoded,
     failed,
     judge,
     not_applicable,
     passed,
 )
+from proctor_verify.strictbase64 import decoded
 from proctor_verify.strictjson import loads_canonical
 
 START = b"c2sp.org/tlog-proof@"

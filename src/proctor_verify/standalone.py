@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -126,21 +125,6 @@ def not_applicable(why: str) -> Verdict:
 def cannot_tell(why: str) -> Verdict:
     """Something that it needs is not there."""
     return Verdict(Status.CANNOT_TELL, why)
-
-
-def decoded(text: str) -> bytes:
-    """Base64 with padding in its one spelling.
-
-    Raises:
-        Unreadable: it is none.
-    """
-    try:
-        raw = base64.b64decode(text.encode("ascii"), validate=True)
-    except ValueError:
-        raise Unreadable("not base64") from None
-    if base64.b64encode(raw).decode() != text:
-        raise Unreadable("base64 with spare bits set")
-    return raw
 
 
 def render_json(report: FileReport) -> str:

@@ -170,7 +170,7 @@ def test_what_is_no_file_that_is_known(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "empty").write_bytes(b"")
     for name in ("pipe", "text", "empty", "\0"):
         assert verify_file(tmp_path / name if name != "\0" else name).exit_status == 2
-    assert main([str(tmp_path / "pipe")]) == 2 and "no plain file" in capsys.readouterr().out
+    assert main([str(tmp_path / "pipe")]) == 2 and "not a plain file" in capsys.readouterr().out
     assert main(["/dev/zero"]) == 2
 
 
