@@ -5,7 +5,10 @@ import fs from "node:fs";
 const CHUNK = 1 << 20;
 const GIVE_UP = 16 << 20;
 
-/** {bytes, ended} of the first `size` bytes: each line without its newline; the last may be without one, and nothing follows an endless one. */
+/**
+ * {bytes, ended} of the first `size` bytes: each line without its newline. The last may be without one, and nothing
+ * follows an endless one.
+ */
 export function* journalLines(fd, size) {
   let left = size;
   let kept = [];

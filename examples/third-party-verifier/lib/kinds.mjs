@@ -88,7 +88,8 @@ const KINDS = {
   },
   "exchange.admitted": {
     attempt: isAttempt, exchange: isExchange, model: isText, route: isText, request: isBlob, request_digest: isSha,
-    input_bound: isCount, output_bound: isCount, held: isMoney, retries: maybe(isExchange), mutations: listOf(oneOf("include_usage", "clamp_max_output")),
+    input_bound: isCount, output_bound: isCount, held: isMoney, retries: maybe(isExchange),
+    mutations: listOf(oneOf("include_usage", "clamp_max_output")),
   },
   "exchange.ended": {
     attempt: isAttempt, exchange: isExchange, outcome: oneOf("settled", "released", "unknown"),

@@ -44,7 +44,9 @@ function split(bytes) {
 
 function readHashes(lines) {
   const hashes = lines.map(base64);
-  if (hashes.length > MAX_HASHES || hashes.some((hash) => hash?.length !== 32)) throw new ProofFault("has hashes that are none");
+  if (hashes.length > MAX_HASHES || hashes.some((hash) => hash?.length !== 32)) {
+    throw new ProofFault("has hashes that are none");
+  }
   return hashes;
 }
 

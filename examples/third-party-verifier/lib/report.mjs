@@ -9,7 +9,8 @@ const DESIGN_RULES = [
   "budget.prior-spend-counted", "budget.ceiling-free",
 ];
 const NEED_DESIGN = [
-  ...DESIGN_RULES, "anchors.identity", "anchors.required", "anchors.covered", "blocks.admitted", "blocks.drawn", "blocks.ended", "trials.ordered", "attempts.admitted",
+  ...DESIGN_RULES, "anchors.identity", "anchors.required", "anchors.covered", "blocks.admitted", "blocks.drawn",
+  "blocks.ended", "trials.ordered", "attempts.admitted",
   "attempts.joined", "attempts.numbered", "attempts.ended", "agents.planned", "agents.ended", "worlds.planned",
   "rows.bare", "answers.scored", "exchanges.admitted", "exchanges.ended", "costs.recomputed", "budget.blocks",
   "budget.ceiling", "ceiling.disclosed", "finals.one", "finals.agree", "totals.agree", "status.agrees", "files.unlisted",
@@ -23,7 +24,8 @@ const NEED_NO_ENTRIES = new Set([
 ]);
 
 export const CHECKS = [
-  "journal.there", "journal.still", "journal.lines", "journal.kinds", "journal.sequence", "journal.chain", "journal.mono", "journal.openings",
+  "journal.there", "journal.still", "journal.lines", "journal.kinds", "journal.sequence", "journal.chain", "journal.mono",
+  "journal.openings",
   "journal.recovered", "run.ended", "checkpoints.files", "checkpoints.signature", "checkpoints.head", "checkpoints.last",
   "since.extends", "key.stated", "key.same", "key.trust", "key.witnessed", "anchors.receipts", "anchors.identity",
   "anchors.pushed", "anchors.chronology", "anchors.snapshot", "anchors.required", "anchors.covered", "anchors.remote",

@@ -188,7 +188,9 @@ class Run {
 
   #clock({ time }, opens, where) {
     const now = Date.parse(time);
-    if (!opens && this.time !== null && now < this.time - MINUTE) this.report.notes.push(`${where}: the wall clock falls by more than a minute`);
+    if (!opens && this.time !== null && now < this.time - MINUTE) {
+      this.report.notes.push(`${where}: the wall clock falls by more than a minute`);
+    }
     this.time = now;
   }
 

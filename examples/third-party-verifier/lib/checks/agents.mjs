@@ -45,7 +45,9 @@ export class Agents {
     else if (canonical(body.settings) !== canonical(agent.settings)) say("with other settings than the design's");
     else if (canonical(body.skills) !== canonical(skills)) say("with other skills than the design's");
     else if (body.timeout_sec !== null ? body.timeout_sec <= 0 : agent.timeout_sec !== null) say("without a deadline");
-    else if (agent.timeout_sec !== null && body.timeout_sec > agent.timeout_sec) say("with a later deadline than the design's");
+    else if (agent.timeout_sec !== null && body.timeout_sec > agent.timeout_sec) {
+      say("with a later deadline than the design's");
+    }
   }
 
   #world(body, attempt, where) {
@@ -54,8 +56,9 @@ export class Agents {
     report.look("worlds.planned");
     const say = (why) => report.fail("worlds.planned", `${where}: a world ${why}`);
     if (sandbox.kind !== "auto" && body.facts.kind !== sandbox.kind) say(`of kind ${body.facts.kind}`);
-    else if (NETWORKS.indexOf(body.facts.network) > NETWORKS.indexOf(sandbox.network)) say(`with network ${body.facts.network}`);
-    else if (body.role === "agent" && body.from_snapshot) say("of an agent is a fork");
+    else if (NETWORKS.indexOf(body.facts.network) > NETWORKS.indexOf(sandbox.network)) {
+      say(`with network ${body.facts.network}`);
+    } else if (body.role === "agent" && body.from_snapshot) say("of an agent is a fork");
   }
 
   #ended({ outcome, exception }, attempt, where) {
@@ -74,6 +77,8 @@ export class Agents {
     for (const said of new Set([short ? reason : null, exception])) {
       if (SAID_BY_EXCHANGE.has(said) && !attempt.said.has(said)) say(`says ${said}, and no exchange of it did`);
     }
-    if (SAID_BY_AGENT.has(exception) && attempt.agentEnded?.exception !== exception) say(`says ${exception}, and its agent did not`);
+    if (SAID_BY_AGENT.has(exception) && attempt.agentEnded?.exception !== exception) {
+      say(`says ${exception}, and its agent did not`);
+    }
   }
 }

@@ -174,8 +174,9 @@ export class Anchors {
     const { started, ended, anchor, snapshot } = receipt;
     let fault = null;
     if (ended < started) fault = "ended before it started";
-    else if (before !== undefined && (started < before.started || ended < before.ended)) fault = "is older than that of a smaller checkpoint";
-    else if (anchor === "git") {
+    else if (before !== undefined && (started < before.started || ended < before.ended)) {
+      fault = "is older than that of a smaller checkpoint";
+    } else if (anchor === "git") {
       const people = Object.values(peopleOf(base64(snapshot.objects.commit)));
       const [from, to] = [seconds(started), seconds(ended)];
       if (people.some((one) => one.seconds < from || one.seconds > to)) fault = "has a commit that was not made in between";

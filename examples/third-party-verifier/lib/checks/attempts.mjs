@@ -160,7 +160,9 @@ export class Attempts {
       report.fail("attempts.graded", `${where}: grades ${attempt.id} again`);
       return;
     }
-    if ((body.reason === null) !== (body.grade === "pass")) report.fail("attempts.graded", `${where}: ${body.grade} for ${body.reason}`);
+    if ((body.reason === null) !== (body.grade === "pass")) {
+      report.fail("attempts.graded", `${where}: ${body.grade} for ${body.reason}`);
+    }
     attempt.graded = body;
     if (attempt.row && (body.grade === "pass" || SCORED.has(body.reason))) {
       report.hold("answers.scored", attempt.answers > 0, `${where}: grades an answer that was not scored`);
@@ -197,7 +199,10 @@ export class Flight {
 
   entry({ kind, where }, state) {
     if (kind !== "run.ended") return;
-    this.report.hold("flight.empty", state.openAttempts.size === 0, `${where}: ${state.openAttempts.size} attempts are in flight`);
+    this.report.hold(
+      "flight.empty", state.openAttempts.size === 0,
+      `${where}: ${state.openAttempts.size} attempts are in flight`,
+    );
   }
 
   end(state) {

@@ -22,7 +22,9 @@ export class Blocks {
     else if (kind === "block.ended") this.#ended(body, where, state);
     else if (kind === "run.ended" && state.complete) {
       for (const index of this.admittedIn.keys()) {
-        if (!this.ended.has(index)) this.report.fail("blocks.ended", `${where}: block ${index} of a complete run has no end`);
+        if (!this.ended.has(index)) {
+          this.report.fail("blocks.ended", `${where}: block ${index} of a complete run has no end`);
+        }
       }
     }
   }
@@ -35,7 +37,10 @@ export class Blocks {
       report.fail("blocks.admitted", `${where}: admits a block that is not the design's`);
       return;
     }
-    report.hold("blocks.drawn", block.index === body.block, `${where}: gives index ${body.block} to what is drawn as ${block.index}`);
+    report.hold(
+      "blocks.drawn", block.index === body.block,
+      `${where}: gives index ${body.block} to what is drawn as ${block.index}`,
+    );
     if (this.admittedIn.get(block.index) === state.opening) report.fail("blocks.admitted", `${where}: admits a block twice`);
     else if (this.ended.has(block.index)) report.fail("blocks.admitted", `${where}: admits a block that has ended`);
     this.admittedIn.set(block.index, state.opening);

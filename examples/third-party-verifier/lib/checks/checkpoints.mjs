@@ -55,7 +55,10 @@ export class Checkpoints {
   #key(stated, where) {
     const { report } = this;
     const vkey = readVkey(stated.vkey);
-    report.hold("key.stated", vkey !== null && vkey.fingerprint === stated.fingerprint, `${where}: states no key of its fingerprint`);
+    report.hold(
+      "key.stated", vkey !== null && vkey.fingerprint === stated.fingerprint,
+      `${where}: states no key of its fingerprint`,
+    );
     if (vkey !== null) this.keys.set(stated.vkey, vkey);
     const mark = `${stated.vkey}\n${stated.fingerprint}`;
     report.hold("key.same", (this.firstKey?.mark ?? mark) === mark, `${where}: has another key than the first opening`);
@@ -116,7 +119,8 @@ export class Checkpoints {
     if (head === null) say("is no checkpoint");
     else if (head.size !== BigInt(size)) say(`covers ${head.size} entries`);
     else if (size > lines) say(`covers ${size} entries, and ${lines} stand in the journal`);
-    else if (state.first?.run_id !== undefined && head.origin !== `proctor/run/${state.first.run_id}`) say("is of another run");
-    else if (!this.roots.get(size)?.equals(head.root)) say("has another root than the journal");
+    else if (state.first?.run_id !== undefined && head.origin !== `proctor/run/${state.first.run_id}`) {
+      say("is of another run");
+    } else if (!this.roots.get(size)?.equals(head.root)) say("has another root than the journal");
   }
 }

@@ -113,7 +113,8 @@ export class Summaries {
       }
     }
     const order = (a, b) =>
-      (a.model === b.model ? 0 : a.model === null ? -1 : b.model === null ? 1 : byCodePoint(a.model, b.model)) || byCodePoint(a.arm, b.arm);
+      (a.model === null ? -(b.model !== null) : b.model === null ? 1 : byCodePoint(a.model, b.model)) ||
+      byCodePoint(a.arm, b.arm);
     this.sorted = [...this.groups.values()].sort(order);
   }
 
@@ -192,7 +193,7 @@ export class Summaries {
     for (const [path, text] of this.latest) {
       let seen;
       try {
-        seen = this.folder.read(path).toString("latin1") === Buffer.from(text).toString("latin1") ? null : "is not what the journal adds up to";
+        seen = this.folder.read(path).equals(Buffer.from(text)) ? null : "is not what the journal adds up to";
       } catch (error) {
         if (!(error instanceof FolderFault)) throw error; // files.digests says so
         continue;

@@ -46,7 +46,10 @@ export function checkPlan(report, { design, sha256, why }, admitted) {
     report.cannot("design.plan", "there is no entry 0 that could count it");
     return;
   }
-  report.hold("design.digest", sha256 === admitted.design_sha256, `design.json ${why ?? "has another digest than entry 0 names"}`);
+  report.hold(
+    "design.digest", sha256 === admitted.design_sha256,
+    `design.json ${why ?? "has another digest than entry 0 names"}`,
+  );
   if (design === null) return;
   const { trials, blocks } = admitted.planned;
   report.look("design.plan", design.trialCount);
@@ -61,7 +64,10 @@ export function checkPlan(report, { design, sha256, why }, admitted) {
 export function checkMarks(report, design) {
   for (const { name, provider, api, synthetic } of design.value.models) {
     const made = provider === "practice";
-    report.hold("synthetic.marked", made === (api === "practice") && made === (synthetic === true), `model ${name} of ${provider}`);
+    report.hold(
+      "synthetic.marked", made === (api === "practice") && made === (synthetic === true),
+      `model ${name} of ${provider}`,
+    );
   }
 }
 

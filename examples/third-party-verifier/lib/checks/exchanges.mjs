@@ -49,8 +49,9 @@ export class Exchanges {
     else if (counts && (body.output_bound !== 0 || body.mutations.length > 0)) say("counts tokens, and may do more");
     else if (body.output_bound > design.maxOutput(trial.model, trial.arm)) say("may put out more than the design allows");
     else if (body.input_bound < body.request.size) say("bounds its input below the bytes of its request");
-    else if (body.mutations.some((one) => !(model.mutations ?? []).includes(one))) say("was changed as the design does not admit");
-    else if (again !== null && !(again?.ended && (again.error || again.released))) say(`sends ${body.retries} again`);
+    else if (body.mutations.some((one) => !(model.mutations ?? []).includes(one))) {
+      say("was changed as the design does not admit");
+    } else if (again !== null && !(again?.ended && (again.error || again.released))) say(`sends ${body.retries} again`);
     if (model === undefined) return;
     const exchange = {
       held: picodollars(body.held), ended: false, error: false, released: false, counted: counts, opening: state.opening, block: trial.block,
@@ -96,7 +97,9 @@ export class Exchanges {
     if (body.overrun !== charged > exchange.held) return `says overrun: ${body.overrun}`;
     if (error !== null && body.finish !== null) return "has an error and a finish";
     if (body.chunks !== null && body.response === null) return "has chunks of no response";
-    if (exchange.opening !== state.opening && outcome !== "unknown") return `was in flight at a resume, and ends as ${outcome}`;
+    if (exchange.opening !== state.opening && outcome !== "unknown") {
+      return `was in flight at a resume, and ends as ${outcome}`;
+    }
     if (outcome === "unknown") {
       const left = [status, error, body.resolved_model, body.finish, body.response, body.usage, body.chunks];
       if (!body.estimated || left.some((one) => one !== null)) return "says of an unknown end what nobody saw";
@@ -114,7 +117,9 @@ export class Exchanges {
     }
     if (status !== null && status >= 300) return `is settled with status ${status}`;
     if (!body.estimated && body.usage === null) return "is charged exactly, without a usage";
-    if (body.estimated && body.usage !== null && body.flags.length === 0) return "estimates beside a usage, and flags nothing";
+    if (body.estimated && body.usage !== null && body.flags.length === 0) {
+      return "estimates beside a usage, and flags nothing";
+    }
     const usable = body.finish !== null && body.response !== null && status !== null;
     return error === null && !usable ? "has neither an answer nor an error" : null;
   }
@@ -158,6 +163,8 @@ export class Exchanges {
     const { report } = this;
     const say = (why) => report.fail("exchanges.ended", `${where}: ${attempt.id} ${why}`);
     if ([...attempt.exchanges.values()].some(({ ended }) => !ended)) say("ends with an exchange in flight");
-    if (attempt.unknown && !["lost", "interrupted"].includes(body.outcome)) say(`ends as ${body.outcome} after an unknown end`);
+    if (attempt.unknown && !["lost", "interrupted"].includes(body.outcome)) {
+      say(`ends as ${body.outcome} after an unknown end`);
+    }
   }
 }

@@ -116,8 +116,9 @@ export class Files {
     const say = (path, kind) => this.report.fail("files.unlisted", `${path} is a ${kind} that no entry names`);
     for (const [name, kind] of this.folder.list("")) {
       if (name.startsWith(".")) continue;
-      if (tops.has(name) ? kind !== "folder" : kind !== "file" || !(files.has(name) || this.named.has(name))) say(name, kind);
-      else if (name === "manifests") this.#flat(name, isManifest, say);
+      if (tops.has(name) ? kind !== "folder" : kind !== "file" || !(files.has(name) || this.named.has(name))) {
+        say(name, kind);
+      } else if (name === "manifests") this.#flat(name, isManifest, say);
       else if (name === "checkpoints") this.#flat(name, (one) => /^[0-9]{12,}\.(?:note|git\.json|drop\.json)$/.test(one), say);
       else if (name === "trials") this.#trials(folders, say);
       else if (["packs", "blobs", "quarantine"].includes(name)) this.#below(name, say);

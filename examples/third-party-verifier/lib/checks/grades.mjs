@@ -103,9 +103,12 @@ export class Grades {
     const { report } = this;
     const { graded } = attempt;
     if (graded === null || attempt.trial === null) return;
+    if ((graded.grade === "pass") !== (graded.reason === null)) return; // attempts.graded says so
     report.look("grades.recomputed");
     const fault = attempt.row ? this.#row(graded, attempt) : this.#tests(graded, attempt);
-    if (fault !== null) report.fail("grades.recomputed", `${attempt.id} was graded ${graded.grade} (${graded.reason}): ${fault}`);
+    if (fault !== null) {
+      report.fail("grades.recomputed", `${attempt.id} was graded ${graded.grade} (${graded.reason}): ${fault}`);
+    }
   }
 
   #empty(graded) {
@@ -114,7 +117,9 @@ export class Grades {
   }
 
   #row(graded, attempt) {
-    if (graded.grade === "ungraded" && STOPPED_SHORT.has(graded.reason) && attempt.verifierEnded === null) return this.#empty(graded);
+    if (graded.grade === "ungraded" && STOPPED_SHORT.has(graded.reason) && attempt.verifierEnded === null) {
+      return this.#empty(graded);
+    }
     const rule = this.design.rule === "tests" ? ONE_OR_MORE : this.design.rule;
     const reward = decisive(rule, graded.rewards);
     if (graded.reward !== reward || graded.tests !== null) return `the reward is ${reward}`;

@@ -100,8 +100,9 @@ export class Money {
     if (!may && !(reserve === planned.reserve && reserve === 0n)) say(`sets ${body.reserve} aside`);
     const own = this.byModel.get(body.model) ?? 0n;
     if (this.spent + reserve > this.cap) say(`${body.reserve} on top of ${moneyText(this.spent)} is past the cap`);
-    else if (own + reserve > planned.cap) say(`${body.reserve} on top of ${moneyText(own)} is past the cap of ${body.model}`);
-    else if (this.overrun) say("follows an overrun");
+    else if (own + reserve > planned.cap) {
+      say(`${body.reserve} on top of ${moneyText(own)} is past the cap of ${body.model}`);
+    } else if (this.overrun) say("follows an overrun");
     else if ([...this.said.values()].some(({ scope, model }) => scope !== "model_cap" || model === body.model)) {
       say("follows what said that no block is admitted");
     }
@@ -174,7 +175,8 @@ export class Money {
     switch (body.reason) {
       case "ceiling_reached": {
         const block = this.open.get(attempt.trial.block.index);
-        const more = block === undefined ? held : max(max(block.reserve - block.charged, 0n), block.held + held) - this.#takes(block);
+        const after = block === undefined ? held : max(max(block.reserve - block.charged, 0n), block.held + held);
+        const more = block === undefined ? held : after - this.#takes(block);
         if (!said("ceiling")) say("which was not said before");
         else if (this.ceiling !== null && this.spent + more <= this.ceiling && !this.past) say("and would have fitted");
         return undefined;

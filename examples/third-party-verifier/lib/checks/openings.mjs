@@ -1,5 +1,8 @@
 // Openings, recoveries and the end of the run.
 
+// What may stand between a recovery and the end of each attempt that it lost.
+const MEANWHILE = ["exchange.ended", "attempt.files", "checkpoint.made", "checkpoint.anchored"];
+
 export class Openings {
   constructor(report) {
     this.report = report;
@@ -45,7 +48,7 @@ export class Openings {
         report.look("journal.recovered");
         report.fail("journal.recovered", `${where}: ${body.attempt} ended as ${body.outcome}`);
       }
-    } else if (this.pending.size > 0 && !["exchange.ended", "attempt.files", "checkpoint.made", "checkpoint.anchored"].includes(kind)) {
+    } else if (this.pending.size > 0 && !MEANWHILE.includes(kind)) {
       report.fail("journal.recovered", `${where}: ${kind} stands before the end of each lost attempt`);
     }
     this.recoveryDue = kind === "run.resumed" && state.last !== null && state.last.kind !== "run.ended";

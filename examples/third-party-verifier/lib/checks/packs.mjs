@@ -121,13 +121,17 @@ export class Packs {
     }
     if (this.withheld.blobs.has(ref.blob)) {
       if (stored.length !== ref.length) return "is cut short";
-      if (stored.some((byte) => byte !== 0)) this.report.fail("withheld.named", `packs/${ref.pack} has bytes of withheld blob ${ref.blob}`);
+      if (stored.some((byte) => byte !== 0)) {
+        this.report.fail("withheld.named", `packs/${ref.pack} has bytes of withheld blob ${ref.blob}`);
+      }
       return null;
     }
     if (stored.length !== ref.length) return "is cut short";
     if (sha256hex(stored) !== ref.stored_sha256) return "has other bytes than are named";
     const content = ref.encoding === "raw" ? stored : gunzip(stored, ref.size);
-    if (content === null || content.length !== ref.size || sha256hex(content) !== ref.blob) return "has another content than is named";
+    if (content === null || content.length !== ref.size || sha256hex(content) !== ref.blob) {
+      return "has another content than is named";
+    }
     this.recent.set(ref.blob, content);
     return null;
   }
@@ -187,6 +191,7 @@ export class Packs {
 
   /** Places in the folder that are named: packs and blobs. */
   places() {
-    return new Set([...[...this.ends.keys()].map((name) => `packs/${name}`), ...[...this.blobs].map((mark) => mark.split(" ")[0])]);
+    const packs = [...this.ends.keys()].map((name) => `packs/${name}`);
+    return new Set([...packs, ...[...this.blobs].map((mark) => mark.split(" ")[0])]);
   }
 }
