@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from proctor_verify import documents, standalone
 from proctor_verify.checks import CHECKS
-from proctor_verify.designs_alone import render_design_json, render_design_text, verify_design
+from proctor_verify.designs_alone import render_design_text, verify_design
 from proctor_verify.report import render_checks, render_json, render_text
 from proctor_verify.verification import verify
 
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.key is not None or options.since is not None or options.anchor or options.witness:
             parser.error("a design alone is signed by nobody, and stands nowhere else")
         found = verify_design(options.design)
-        _say(render_design_json(found) if options.json else render_design_text(found))
+        _say(render_json(found) if options.json else render_design_text(found))
         return found.exit_status
     if documents.is_file(options.run):
         told = documents.verify_file(
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             anchors=options.anchor,
             witnesses=options.witness,
         )
-        _say(standalone.render_json(told) if options.json else standalone.render_text(told))
+        _say(render_json(told) if options.json else standalone.render_text(told))
         return told.exit_status
     if options.of is not None:
         parser.error("one run at a time; a second one goes with an attestation")

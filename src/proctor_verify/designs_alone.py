@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -93,11 +92,6 @@ def judged(raw: bytes) -> DesignReport:
         design.blocks,
         usd(budget.ceiling) if budget is not None else None,
     )
-
-
-def render_design_json(found: DesignReport) -> str:
-    """Sorted and deterministic."""
-    return json.dumps(found.to_json(), sort_keys=True, indent=2, ensure_ascii=True)
 
 
 def render_design_text(found: DesignReport) -> str:

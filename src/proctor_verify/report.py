@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from textwrap import wrap
-from typing import Any
+from typing import Any, Protocol
 
 SHOWN_FINDINGS = 5
 SHOWN_CHARS = 240
@@ -52,6 +52,16 @@ class Result:
     count: int = 0
     findings: tuple[Finding, ...] = ()
 
+    def to_json(self) -> dict[str, Any]:
+        """The same, as JSON values."""
+        return {
+            "check": self.check,
+            "count": self.count,
+            "findings": [{"path": finding.path, "seen": finding.seen} for finding in self.findings],
+            "seen": self.seen,
+            "status": self.status.value,
+        }
+
 
 @dataclass(frozen=True)
 class Report:
@@ -77,33 +87,17 @@ class Report:
 
         Only the missing trust root is let off with a warning: no run can supply that itself.
         """
-        if self.unreadable is not None:
-            return 2
-        for result in self.results:
-            if result.status is Status.FAIL:
-                return 1
-            if result.status is Status.CANNOT_TELL and (self.strict or result.check != "key.trust"):
-                return 1
-        return 0
+        return 2 if self.unreadable is not None else exit_of(self.results, None if self.strict else "key.trust")
 
     def failed(self) -> list[str]:
         """The ids of the checks that fail."""
-        return [result.check for result in self.results if result.status is Status.FAIL]
+        return failed_of(self.results)
 
     def to_json(self) -> dict[str, Any]:
         """The same, as JSON values; equal for equal evidence, wherever the folder stands."""
         return {
             "caveats": list(self.caveats),
-            "checks": [
-                {
-                    "check": result.check,
-                    "count": result.count,
-                    "findings": [{"path": finding.path, "seen": finding.seen} for finding in result.findings],
-                    "seen": result.seen,
-                    "status": result.status.value,
-                }
-                for result in self.results
-            ],
+            "checks": [result.to_json() for result in self.results],
             "entries": self.entries,
             "exit_status": self.exit_status,
             "run_id": self.run_id,
@@ -111,6 +105,19 @@ class Report:
             "synthetic": list(self.synthetic),
             "unreadable": self.unreadable,
         }
+
+
+def exit_of(results: Sequence[Result], lenient: str | None) -> int:
+    """0 all hold, 1 something fails or cannot be told; the check `lenient` may be without an answer."""
+    for result in results:
+        if result.status is Status.FAIL or (result.status is Status.CANNOT_TELL and result.check != lenient):
+            return 1
+    return 0
+
+
+def failed_of(results: Sequence[Result]) -> list[str]:
+    """The ids of the checks that fail."""
+    return [result.check for result in results if result.status is Status.FAIL]
 
 
 def plain(text: object) -> str:
@@ -123,7 +130,11 @@ def plain(text: object) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in shown)
 
 
-def render_json(report: Report) -> str:
+class _Said(Protocol):
+    def to_json(self) -> dict[str, Any]: ...
+
+
+def render_json(report: _Said) -> str:
     """Sorted and deterministic."""
     return json.dumps(report.to_json(), sort_keys=True, indent=2, ensure_ascii=True)
 

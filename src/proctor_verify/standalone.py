@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from proctor_verify.errors import Unreadable
-from proctor_verify.report import Finding, Result, Status, listed, plain, result_lines, verdict, wrapped
+from proctor_verify.report import (
+    Finding,
+    Result,
+    Status,
+    exit_of,
+    failed_of,
+    listed,
+    plain,
+    result_lines,
+    verdict,
+    wrapped,
+)
 
 MAX_BYTES = 1_048_576
 T = TypeVar("T")
@@ -50,33 +60,17 @@ class FileReport:
     @property
     def exit_status(self) -> int:
         """0 all hold, 1 something fails or cannot be told, 2 could not read."""
-        if self.unreadable is not None:
-            return 2
-        bad = [
-            result
-            for result in self.results
-            if result.status is Status.FAIL or (result.status is Status.CANNOT_TELL and result.check != self.lenient)
-        ]
-        return 1 if bad else 0
+        return 2 if self.unreadable is not None else exit_of(self.results, self.lenient)
 
     def failed(self) -> list[str]:
         """The ids of the checks that fail."""
-        return [result.check for result in self.results if result.status is Status.FAIL]
+        return failed_of(self.results)
 
     def to_json(self) -> dict[str, Any]:
         """The same, as JSON values."""
         return {
             "kind": self.kind,
-            "checks": [
-                {
-                    "check": result.check,
-                    "count": result.count,
-                    "findings": [{"path": finding.path, "seen": finding.seen} for finding in result.findings],
-                    "seen": result.seen,
-                    "status": result.status.value,
-                }
-                for result in self.results
-            ],
+            "checks": [result.to_json() for result in self.results],
             "facts": {name: plain(text) for name, text in self.facts.items()},
             "shown": list(map(plain, self.shown)) if self.exit_status == 0 else [],
             "caveats": list(map(plain, self.caveats)),
@@ -125,11 +119,6 @@ def not_applicable(why: str) -> Verdict:
 def cannot_tell(why: str) -> Verdict:
     """Something that it needs is not there."""
     return Verdict(Status.CANNOT_TELL, why)
-
-
-def render_json(report: FileReport) -> str:
-    """Sorted and deterministic."""
-    return json.dumps(report.to_json(), sort_keys=True, indent=2, ensure_ascii=True)
 
 
 def render_text(report: FileReport) -> str:
