@@ -39,7 +39,7 @@ def test_a_note_is_signed_by_another_key_too(proctor, run: Path, tmp_path: Path)
     said = proctor(
         "keys", "cosign", tmp_path / "a.note", "-o", tmp_path / "b.note", "--key", tmp_path / "other/operator.key"
     )
-    assert said.status == 0 and other.vkey in said.out and "the first 1 entries" in said.out
+    assert said.status == 0 and other.vkey in said.out and "the first entry" in said.out
     mine = proctor("keys", "--json").json()["vkey"]
     report = verify(run, KEY.fingerprint, since=str(tmp_path / "b.note"), witnesses=[mine, other.vkey])
     found = {result.check: result for result in report.results}["key.witnessed"]
@@ -71,3 +71,9 @@ def test_a_file_that_is_no_key(proctor, run: Path, tmp_path: Path, what: str) ->
 def test_it_is_not_written_into_a_run(proctor, run: Path) -> None:
     said = proctor("keys", "cosign", run, "-o", run / "checkpoints/seen.note")
     assert said.status == 3 and "output_unwritable" in said.err
+
+
+def test_what_is_no_checkpoint_says_what_to_name(proctor, run: Path, tmp_path: Path) -> None:
+    said = proctor("keys", "cosign", run / "design.json", "-o", tmp_path / "seen.note")
+    assert said.status == 3 and "this is no checkpoint" in said.err and "Name the file of a checkpoint" in said.err
+    assert "Restore the run" not in said.err and not (tmp_path / "seen.note").exists()

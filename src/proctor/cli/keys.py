@@ -74,6 +74,7 @@ def cosign(what: Path, output: Path, key: Path | None, as_json: bool) -> None:
             {"entries": head.size, "origin": head.origin, "path": str(output), "time": seconds, "vkey": mine.vkey}
         )
         return
-    click.echo(f"signed       {safe(head.origin)}, the first {head.size:,} entries")
+    covered = "the first entry" if head.size == 1 else f"the first {head.size:,} entries"
+    click.echo(f"signed       {safe(head.origin)}, {covered}")
     click.echo(f"by           {mine.vkey}")
     click.echo(f"written to   {safe(str(output))}")

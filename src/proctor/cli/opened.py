@@ -42,9 +42,11 @@ def kept_checkpoint(path: Path) -> bytes:
 
     Raises:
         click.UsageError: it is no small file, or cannot be read.
+        Refusal: `evidence_damaged` where it is no checkpoint.
     """
     from proctor.core.files import read_regular
-    from proctor.evidence.notes import MAX_NOTE_BYTES
+    from proctor.core.refusal import Refusal
+    from proctor.evidence.notes import MAX_NOTE_BYTES, Checkpoint, parse
 
     try:
         note = read_regular(path, MAX_NOTE_BYTES)
@@ -52,6 +54,14 @@ def kept_checkpoint(path: Path) -> bytes:
         raise click.UsageError(f"{path} cannot be read: {error.strerror}") from error
     if note is None:
         raise click.UsageError(f"{path} is no checkpoint: a small file, as they stand below checkpoints/ of a run")
+    try:
+        Checkpoint.parse(parse(note).text)
+    except Refusal as refusal:
+        # the run's remedy is not this file's: it may be another one
+        remedy = "Name the file of a checkpoint, as they stand below checkpoints/ of a run and at anchors."
+        raise Refusal(
+            refusal.reason, f"this is no checkpoint: {refusal.message}", path=str(path), remedy=remedy
+        ) from refusal
     return note
 
 

@@ -48,7 +48,7 @@ def prove(run: Path, trial: str | None, since: Path | None, output: Path | None,
     from proctor.report.text import safe
 
     if (trial is None) == (since is None):
-        raise click.UsageError("name a TRIAL, or an older checkpoint with --since")
+        raise click.UsageError("name a TRIAL, or an older checkpoint with --since, and not both")
     folder, cache = opened(run), cache_dir(os.environ)
     made: TrialReceipt | ConsistencyProof
     made = _receipt(folder, trial, cache) if trial is not None else _extends(folder, since or Path(), cache)
