@@ -227,7 +227,7 @@ class Receipts:
     def note(self, size: int) -> bytes | None:
         """The checkpoint file of that size; None where it does not stand, or not as its entry names it."""
         try:
-            raw = self._folder.read(f"checkpoints/{size:012d}.note", notes.MAX_NOTE_BYTES)
+            raw = self._folder.read(notes.path_of(size), notes.MAX_NOTE_BYTES)
         except Unreadable:
             return None
         named = self.made.get(size)

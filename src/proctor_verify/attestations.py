@@ -161,11 +161,11 @@ def _holds(public: Ed25519PublicKey, signature: bytes, signed: bytes) -> bool:
 def _agrees(attestation: Attestation) -> Verdict:
     said, totals = attestation.said, attestation.said["totals"]
     head = said["checkpoint"]
-    missing = sorted({"design.json", f"checkpoints/{head['size']:012d}.note"} - attestation.subjects.keys())
+    missing = sorted({"design.json", notes.path_of(head["size"])} - attestation.subjects.keys())
     not_fine = sorted(check for check, status in said["verification"]["checks"].items() if status not in _FINE)
     if missing:
         return failed(f"{missing[0]} is no subject", "subject")
-    if head["origin"] != f"proctor/run/{said['run_id']}":
+    if head["origin"] != notes.origin_of(said["run_id"]):
         return failed(f"the checkpoint is of {head['origin']}", "predicate.checkpoint")
     if totals["finals"] != totals["pass"] + totals["fail"] + totals["ungraded"] or totals["finals"] > totals["trials"]:
         return failed("the totals do not add up", "predicate.totals")
@@ -210,7 +210,7 @@ def _digest(file: BinaryIO) -> str:
 def _head_fault(attestation: Attestation, folder: Folder) -> str | None:
     """What is wrong with the checkpoint as it is told; its file is a subject, whose digest is right by now."""
     said = attestation.said["checkpoint"]
-    name = f"checkpoints/{said['size']:012d}.note"
+    name = notes.path_of(said["size"])
     if name not in attestation.subjects:
         return None
     head = notes.checkpoint(notes.parse(folder.read(name, notes.MAX_NOTE_BYTES)).text)

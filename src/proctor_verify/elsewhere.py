@@ -67,7 +67,7 @@ class RunName:
     @property
     def origin(self) -> str:
         """The first line of its checkpoints."""
-        return f"proctor/run/{self.run_id}"
+        return notes.origin_of(self.run_id)
 
     @classmethod
     def read(cls, folder: Folder) -> RunName | None:
@@ -198,12 +198,12 @@ def witnessed_here(folder: Folder, sizes: Iterable[int], witnesses: Sequence[not
     """The checkpoints of the run's own folder that are notes, with who signed them; what else they are is not asked."""
     for size in sizes:
         try:
-            note = notes.parse(folder.read(f"checkpoints/{size:012d}.note", notes.MAX_NOTE_BYTES))
+            note = notes.parse(folder.read(notes.path_of(size), notes.MAX_NOTE_BYTES))
             checkpoint = notes.checkpoint(note.text)
         except Unreadable:
             continue
         seen_by = tuple(witness.signed(note) for witness in witnesses)
-        yield Head(f"checkpoints/{size:012d}.note", checkpoint.size, checkpoint.root, None, seen_by)
+        yield Head(notes.path_of(size), checkpoint.size, checkpoint.root, None, seen_by)
 
 
 def _is_within(where: str, run: Path) -> bool:
@@ -223,7 +223,7 @@ def _read_place(where: str, run: RunName, judge: _Judge) -> Place:
             if len(place.heads) == MAX_HEADS:
                 raise Unreadable(f"there are more than {MAX_HEADS:,} checkpoints of this run, and no more were read")
             head = judge.head(name, found) if isinstance(found, bytes) else fault(name, str(found))
-            if kind == "drop" and head.fault is None and name != f"{head.size:012d}.note":
+            if kind == "drop" and head.fault is None and name != notes.name_of(head.size):
                 head = fault(name, f"covers {head.size} entries")
             place.heads.append(head)
     except Unreadable as error:

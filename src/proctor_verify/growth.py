@@ -103,7 +103,7 @@ def verify_growth(
     if growth is None:
         return FileReport("proof of consistency", results, caveats=caveats, lenient=lenient)
     head = growth.newer.head
-    run = head.origin.removeprefix("proctor/run/")
+    run = growth.newer.run_id
     return FileReport(
         "proof of consistency",
         results,

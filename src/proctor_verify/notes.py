@@ -131,6 +131,21 @@ class Checkpoint:
     extensions: tuple[str, ...]
 
 
+def origin_of(run_id: str) -> str:
+    """The first line of a run's checkpoints."""
+    return f"proctor/run/{run_id}"
+
+
+def name_of(size: int) -> str:
+    """How the file of a checkpoint over so many entries is called."""
+    return f"{size:012d}.note"
+
+
+def path_of(size: int) -> str:
+    """Where it stands in a run."""
+    return f"checkpoints/{name_of(size)}"
+
+
 def parse(data: bytes) -> Note:
     """Split a note; nothing in it is verified by that.
 

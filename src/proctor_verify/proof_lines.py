@@ -23,6 +23,11 @@ class Signed(NamedTuple):
     note: notes.Note
     head: notes.Checkpoint
 
+    @property
+    def run_id(self) -> str:
+        """Of which run it is."""
+        return self.head.origin.rpartition("/")[2]
+
 
 def halves(data: bytes) -> tuple[list[str], Signed]:
     """The lines before the blank one, and the checkpoint after it.

@@ -123,7 +123,7 @@ def _receipt_anchored(receipt: Receipt) -> Verdict:
     if not receipt.asked.anchors:
         return not_applicable("no place was named with --anchor")
     head = receipt.signed.head
-    run = RunName(head.origin.removeprefix("proctor/run/"), receipt.key)
+    run = RunName(receipt.signed.run_id, receipt.key)
     found = look_for(Asked(receipt.asked.anchors), run)
     for place in found.places:
         for other in place.heads:
@@ -202,7 +202,7 @@ def verify_receipt(
     if receipt is None:
         return FileReport("receipt of a trial", results, caveats=caveats, lenient=lenient)
     head, said = receipt.signed.head, _said(receipt)
-    run = head.origin.removeprefix("proctor/run/")
+    run = receipt.signed.run_id
     return FileReport(
         "receipt of a trial",
         results,

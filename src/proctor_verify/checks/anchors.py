@@ -12,6 +12,7 @@ from proctor_verify.checks.heads import head_fault
 from proctor_verify.checks.keys import stated_key
 from proctor_verify.elsewhere import Head, Place
 from proctor_verify.journal import Entry
+from proctor_verify.notes import name_of, origin_of
 from proctor_verify.run import Run
 
 
@@ -87,7 +88,7 @@ class Identity(_OfReceipts):
         self._fingerprint = key.fingerprint if key is not None else None
 
     def faults(self, receipt: Receipt) -> Iterator[str]:
-        origin = f"proctor/run/{self.run.first['run_id']}" if self.run.first else receipt.origin
+        origin = origin_of(self.run.first["run_id"]) if self.run.first else receipt.origin
         if receipt.origin != origin:
             yield f"is of {receipt.origin}, not of {origin}"
         location = self.design.parts.anchors.locations.get(receipt.anchor, receipt.location)
@@ -155,7 +156,7 @@ class Snapshot(_OfReceipts):
         run_id = self.run.first["run_id"] if self.run.first else None
         found = receipt.snapshot
         if isinstance(found, Copy):
-            path = f"{run_id}/{receipt.of:012d}.note"
+            path = f"{run_id}/{name_of(receipt.of)}"
             if run_id is not None and found.path != path:
                 yield f"was read back from {found.path}, not from {path}"
             if note is not None and (found.sha256, found.size) != (hashlib.sha256(note).hexdigest(), len(note)):

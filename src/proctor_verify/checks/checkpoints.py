@@ -10,15 +10,12 @@ from proctor_verify.checks.heads import head_fault
 from proctor_verify.checks.keys import stated_key
 from proctor_verify.errors import Unreadable
 from proctor_verify.journal import Entry
+from proctor_verify.notes import path_of
 from proctor_verify.run import Run
 
 
-def _path(size: int) -> str:
-    return f"checkpoints/{size:012d}.note"
-
-
 def _note(run: Run, size: int) -> notes.Note:
-    return notes.parse(run.folder.read(_path(size), notes.MAX_NOTE_BYTES))
+    return notes.parse(run.folder.read(path_of(size), notes.MAX_NOTE_BYTES))
 
 
 class Files(Check):
@@ -34,7 +31,7 @@ class Files(Check):
     def entry(self, entry: Entry) -> None:
         self.looked += 1
         path, size = entry.body["path"], entry.body["size"]
-        if path != _path(size) or size > entry.line:
+        if path != path_of(size) or size > entry.line:
             self.fail_at(entry, f"names {path} for a checkpoint of {size} entries")
             return
         self._named.add(size)
@@ -49,7 +46,7 @@ class Files(Check):
     def finish(self) -> None:
         for size in sorted(self.run.note_sizes - self._named):
             if size < self.run.size:
-                self.fail(_path(size), "is named by no entry")
+                self.fail(path_of(size), "is named by no entry")
 
 
 class Signature(Check):
@@ -77,10 +74,10 @@ class Signature(Check):
             try:
                 note = _note(self.run, size)
             except Unreadable as error:
-                self.fail(_path(size), str(error))
+                self.fail(path_of(size), str(error))
                 continue
             if not any(note.signed_by(key) for key in self._keys):
-                self.fail(_path(size), "is not signed by the run's key")
+                self.fail(path_of(size), "is not signed by the run's key")
 
 
 class Head(Check):
@@ -97,7 +94,7 @@ class Head(Check):
             self.fail_at(entry, f"names root {entry.body['root']} at {size}, where the journal has {root.hex()}")
 
     def finish(self) -> None:
-        origin = f"proctor/run/{self.run.first['run_id']}" if self.run.first else None
+        origin = notes.origin_of(self.run.first["run_id"]) if self.run.first else None
         for size in sorted(self.run.note_sizes):
             try:
                 note = _note(self.run, size)
@@ -107,16 +104,16 @@ class Head(Check):
             try:
                 head = notes.checkpoint(note.text)
             except Unreadable as error:
-                self.fail(_path(size), str(error))
+                self.fail(path_of(size), str(error))
                 continue
             if head.size != size:
-                self.fail(_path(size), f"covers {head.size} entries")
+                self.fail(path_of(size), f"covers {head.size} entries")
             elif size > self.run.size:
-                self.fail(_path(size), f"covers {size} entries, and {self.run.size} stand in the journal")
+                self.fail(path_of(size), f"covers {size} entries, and {self.run.size} stand in the journal")
             elif origin is not None and head.origin != origin:
-                self.fail(_path(size), f"is of {head.origin}, not of {origin}")
+                self.fail(path_of(size), f"is of {head.origin}, not of {origin}")
             elif self.run.roots[size] != head.root:
-                self.fail(_path(size), f"has root {head.root.hex()}, the journal {self.run.roots[size].hex()}")
+                self.fail(path_of(size), f"has root {head.root.hex()}, the journal {self.run.roots[size].hex()}")
 
 
 class Last(Check):
