@@ -17,7 +17,6 @@ from proctor_verify.errors import Unreadable
 from proctor_verify.folder import Folder
 from proctor_verify.journal import MAX_LINE
 from proctor_verify.proves import NO_KEY
-from proctor_verify.receipts import ANCHORED
 from proctor_verify.report import Status
 from proctor_verify.schema import body_fault, envelope_fault
 from proctor_verify.shapes import (
@@ -47,6 +46,7 @@ from proctor_verify.standalone import (
 )
 from proctor_verify.strictbase64 import decoded
 from proctor_verify.strictjson import loads, loads_canonical
+from proctor_verify.trial_receipts import ANCHORED
 from proctor_verify.verification import verify
 
 START = b"{"

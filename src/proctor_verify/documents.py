@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from proctor_verify import attestations, growth, notes, receipts
+from proctor_verify import attestations, growth, notes, trial_receipts
 from proctor_verify.elsewhere import Asked
 from proctor_verify.errors import Unreadable
 from proctor_verify.outside import start_of_file
@@ -16,15 +16,15 @@ from proctor_verify.report import plain
 from proctor_verify.standalone import MAX_BYTES, FileCheck, FileReport
 
 CHECKS: tuple[FileCheck[Any], ...] = (
-    *receipts.RECEIPT_CHECKS,
+    *trial_receipts.RECEIPT_CHECKS,
     *growth.CONSISTENCY_CHECKS,
     *attestations.ATTESTATION_CHECKS,
 )
 
 # an option, what it goes with in words, and the files among these
 _GOES_WITH = (
-    ("--anchor", "a run or a receipt", (receipts.START,)),
-    ("--witness", "a run or a receipt", (receipts.START,)),
+    ("--anchor", "a run or a receipt", (trial_receipts.START,)),
+    ("--witness", "a run or a receipt", (trial_receipts.START,)),
     ("--since", "a run or a proof of consistency", (growth.START,)),
     ("a second RUN", "an attestation", (attestations.START,)),
 )
@@ -77,8 +77,8 @@ def verify_file(
     try:
         start = _start(Path(path), data)
         _go_together(start, {name for name, is_given in given.items() if is_given})
-        if start == receipts.START:
-            return receipts.verify_receipt(data, trust, asked)
+        if start == trial_receipts.START:
+            return trial_receipts.verify_receipt(data, trust, asked)
         if start == growth.START:
             return growth.verify_growth(data, _older(since), trust)
         return attestations.verify_attestation(data, trust, run)
@@ -98,7 +98,7 @@ def _start(path: Path, data: bytes) -> bytes:
         raise Unreadable(f"{path}: is a file of a run: name the folder that it stands in")
     if data.startswith(_CHECKPOINT):
         raise Unreadable(f"{path}: is a checkpoint: name its run, and the checkpoint with --since or --anchor")
-    for start in (receipts.START, growth.START, attestations.START):
+    for start in (trial_receipts.START, growth.START, attestations.START):
         if data.startswith(start):
             return start
     raise Unreadable(f"{path}: is no run folder, and begins as no file that is known here")

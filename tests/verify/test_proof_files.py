@@ -30,9 +30,9 @@ from proctor_verify.cli import main
 from proctor_verify.documents import CHECKS, verify_file
 from proctor_verify.elsewhere import Asked
 from proctor_verify.growth import CONSISTENCY_CHECKS, verify_growth
-from proctor_verify.receipts import NOTHING, RECEIPT_CHECKS, verify_receipt
 from proctor_verify.report import Status, render_json
 from proctor_verify.standalone import FileReport, render_text
+from proctor_verify.trial_receipts import NOTHING, RECEIPT_CHECKS, verify_receipt
 
 VKEY = Signer().vkey
 VECTORS = Path(__file__).parent.parent / "vectors" / "proofs.json"

@@ -52,7 +52,7 @@ OWN_WORD = "that the checkpoint stands at the anchor: that is what the receipt s
 
 
 @dataclass(frozen=True)
-class Receipt:
+class TrialReceipt:
     """A receipt that could be read, and who is trusted."""
 
     index: int
@@ -66,7 +66,7 @@ class Receipt:
     asked: Asked = NOTHING
 
 
-def read_receipt(data: bytes, trust: notes.TrustRoot | None, asked: Asked = NOTHING) -> Receipt:
+def read_trial_receipt(data: bytes, trust: notes.TrustRoot | None, asked: Asked = NOTHING) -> TrialReceipt:
     """Take a receipt apart.
 
     Raises:
@@ -82,10 +82,10 @@ def read_receipt(data: bytes, trust: notes.TrustRoot | None, asked: Asked = NOTH
     if not _EXTRA.holds(extra):
         raise Unreadable(f"extra is not {_EXTRA.words}")
     key = notes.verifier_key(extra["vkey"])
-    return Receipt(index, hashes, signed, extra["line"], extra["trial"], extra["anchored"], key, trust, asked)
+    return TrialReceipt(index, hashes, signed, extra["line"], extra["trial"], extra["anchored"], key, trust, asked)
 
 
-def _receipt_signed(receipt: Receipt) -> Verdict:
+def _receipt_signed(receipt: TrialReceipt) -> Verdict:
     if not receipt.signed.note.signed_by(receipt.key):
         return failed("is not signed by the key that the receipt names", "checkpoint")
     if receipt.trust is None:
@@ -95,7 +95,7 @@ def _receipt_signed(receipt: Receipt) -> Verdict:
     return passed("by the key that --key names")
 
 
-def _receipt_included(receipt: Receipt) -> Verdict:
+def _receipt_included(receipt: TrialReceipt) -> Verdict:
     head = receipt.signed.head
     leaf = leaf_hash(receipt.line.encode())
     if not included(leaf, receipt.index, head.size, receipt.hashes, head.root):
@@ -103,7 +103,7 @@ def _receipt_included(receipt: Receipt) -> Verdict:
     return passed(f"entry {receipt.index:,} of {head.size:,}, by {len(receipt.hashes)} hashes")
 
 
-def _receipt_record(receipt: Receipt) -> Verdict:
+def _receipt_record(receipt: TrialReceipt) -> Verdict:
     try:
         entry = loads_canonical(receipt.line.encode())
     except Unreadable as error:
@@ -119,7 +119,7 @@ def _receipt_record(receipt: Receipt) -> Verdict:
     return passed(f"trial.final of trial {entry['body']['trial']}") if fault is None else failed(fault, "extra.line")
 
 
-def _receipt_anchored(receipt: Receipt) -> Verdict:
+def _receipt_anchored(receipt: TrialReceipt) -> Verdict:
     if not receipt.asked.anchors:
         return not_applicable("no place was named with --anchor")
     head = receipt.signed.head
@@ -141,7 +141,7 @@ def _receipt_anchored(receipt: Receipt) -> Verdict:
     return passed(f"stands at {', '.join(place.where for place in found.places)}")
 
 
-def _receipt_witnessed(receipt: Receipt) -> Verdict:
+def _receipt_witnessed(receipt: TrialReceipt) -> Verdict:
     if not receipt.asked.witnesses:
         return not_applicable("no key was named with --witness")
     for witness in receipt.asked.witnesses:
@@ -156,7 +156,7 @@ def trial_id(trial: dict[str, Any]) -> str:
     return sha256(canonical.encode(parts)).hexdigest()[:16]
 
 
-RECEIPT_CHECKS: tuple[FileCheck[Receipt], ...] = (
+RECEIPT_CHECKS: tuple[FileCheck[TrialReceipt], ...] = (
     FileCheck(
         "receipt.form",
         "the file is a receipt of a trial within its bounds: its lines, the fields of `extra`, a checkpoint of a run",
@@ -188,12 +188,12 @@ def verify_receipt(
     trust: notes.TrustRoot | None,
     asked: Asked = NOTHING,
     *,
-    checks: Sequence[FileCheck[Receipt]] = RECEIPT_CHECKS,
+    checks: Sequence[FileCheck[TrialReceipt]] = RECEIPT_CHECKS,
 ) -> FileReport:
     """Check a receipt's bytes; with anchors and witnesses that are asked for, its checkpoint against these too."""
     receipt, fault = None, ""
     try:
-        receipt = read_receipt(data, trust, asked)
+        receipt = read_trial_receipt(data, trust, asked)
     except Unreadable as error:
         fault = str(error)
     results = judge(checks, receipt, fault)
@@ -227,7 +227,7 @@ def verify_receipt(
     )
 
 
-def _of_the_time(receipt: Receipt, results: Sequence[Result]) -> str:
+def _of_the_time(receipt: TrialReceipt, results: Sequence[Result]) -> str:
     if not receipt.asked.anchors:
         return OWN_WORD if receipt.anchored else NO_ANCHOR
     stands = any(result.check == "receipt.anchored" and result.status is Status.PASS for result in results)
@@ -239,7 +239,7 @@ def _label(trial: dict[str, Any]) -> str:
     return " · ".join([*names, str(trial["epoch"])])
 
 
-def _said(receipt: Receipt) -> str:
+def _said(receipt: TrialReceipt) -> str:
     """The grade as the line says it; what it is worth, `receipt.record` says."""
     try:
         body = loads_canonical(receipt.line.encode())["body"]
