@@ -102,6 +102,18 @@ async def test_a_live_run_that_does_not_answer_is_not_called_dead(proctor, tmp_p
     finally:
         lock.release()
     assert said.status == 0 and "live " in said.out and "does not answer" in said.out and "dead" not in said.out
+    assert "last checkpoint" not in said.out
+
+
+async def test_a_run_that_is_over_and_still_held_is_said_to_push_its_last_checkpoint(proctor, tmp_path: Path) -> None:
+    run = await make_run(tmp_path / "run")
+    lock = Lock.acquire(run, extra={"control": str(tmp_path / "nobody")})
+    try:
+        said, paused = proctor("status", run.path), proctor("pause", run.path)
+    finally:
+        lock.release()
+    assert "does not answer just now: it pushes the last checkpoint" in said.out
+    assert paused.status == 3 and "see `proctor status`, and try again" in resumed.err
 
 
 async def test_pause_is_handed_to_the_run(proctor, tmp_path: Path) -> None:

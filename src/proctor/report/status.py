@@ -77,7 +77,10 @@ def _head(run: Path, record: Mapping[str, Any]) -> str:
     who = f"process {process['pid']} on {safe(str(process['host']))}"
     if record["live"]:
         if not record["answers"]:
-            return f"live       {who} holds the run and does not answer just now"
+            ended = record["ended"] is not None
+            # what a process does that holds a run with an end
+            doing = ": it pushes the last checkpoint to anchors, or takes the run up again" if ended else ""
+            return f"live       {who} holds the run and does not answer just now{doing}"
         doing = "draining: nothing new starts" if record["draining"] else "paused" if record["paused"] else "running"
         return f"live       {doing} ({who})"
     ended = record["ended"]

@@ -113,7 +113,11 @@ def ask(path: Path, what: str) -> dict[str, Any]:
             with client.makefile("rb") as answer:
                 line = answer.readline(_LINE)
     except OSError as fault:
-        raise Refusal(Reason.RUN_NOT_LIVE, f"the run does not answer: {fault}", path=str(path)) from fault
+        # somebody holds the run, or nobody would be asked: the reason's own remedy is for one that nobody holds
+        remedy = "Its process begins or ends just now: see `proctor status`, and try again."
+        raise Refusal(
+            Reason.RUN_NOT_LIVE, f"the run does not answer: {fault}", path=str(path), remedy=remedy
+        ) from fault
     said = loads(line.rstrip(b"\n"), max_bytes=_LINE)
     if not isinstance(said, dict):
         raise Refusal(Reason.RUN_NOT_LIVE, "the run's answer is not one", path=str(path))
