@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from proctor.evidence.runfolder import RunFolder
 _PRIVATE = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 KEY = OperatorKey(VerifierKey("test-operator", _PRIVATE.public_key().public_bytes_raw()), _PRIVATE)
 RUN_ID = "a" * 26
-MANIFEST = {"path": "manifests/0001.json", "sha256": "0" * 64}
+EMPTY = hashlib.sha256(b"{}").hexdigest()
+MANIFEST = {"path": "manifests/0001.json", "sha256": EMPTY}
 
 
 def admitted(planned: int = 1) -> dict[str, Any]:
@@ -30,7 +32,7 @@ def admitted(planned: int = 1) -> dict[str, Any]:
         "study": "study",
         "stage": "stage",
         "manifest": MANIFEST,
-        "design_sha256": "1" * 64,
+        "design_sha256": EMPTY,
         "abandoned": [],
         "opening": opening(),
         "key": {"vkey": KEY.vkey, "fingerprint": KEY.fingerprint},
@@ -97,6 +99,12 @@ async def create(path: Path, *, disk: Disk | None = None, clock: Clock | None = 
     except BaseException:
         lock.release()
         raise
+
+
+def write_empty(run: RunFolder) -> None:
+    """The design and the manifest that `admitted` names."""
+    for name in ("design.json", "manifests/0001.json"):
+        run.write_atomic(name, b"{}")
 
 
 async def reopen(path: Path, *, disk: Disk | None = None, clock: Clock | None = None) -> tuple[RunFolder, Journal]:

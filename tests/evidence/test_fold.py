@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from journal_parts import admitted, attempt_admitted, attempt_ended, ended, resumed
+from journal_parts import EMPTY, admitted, attempt_admitted, attempt_ended, ended, resumed
 from proctor.core.ids import trial_id
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -115,7 +115,7 @@ def test_blocks_pause_drain_and_end() -> None:
     state.apply(Kind.RUN_RESUMED, {**resumed(), "previous_ended": True})
     assert (state.draining, state.ended, state.blocks_open, 0 in state.blocks_ended) == (None, None, set(), True)
     assert len(state.openings) == 2
-    assert state.bound == {"manifests/0001.json": "0" * 64}
+    assert state.bound == {"manifests/0001.json": EMPTY}
 
 
 @pytest.mark.parametrize(

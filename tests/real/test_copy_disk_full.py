@@ -10,7 +10,7 @@ import pytest
 from small_disks import mounted
 
 from disks import UnsyncedDisk
-from journal_parts import agent_started, attempt_admitted, attempt_ended, create, ended
+from journal_parts import agent_started, attempt_admitted, attempt_ended, create, ended, write_empty
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence.kinds import Kind
@@ -33,7 +33,7 @@ async def test_a_copy_that_does_not_fit(small_disk: Path, tmp_path: Path) -> Non
         text = {"instruction": os.urandom(1 << 20)}
         await journal.append(Kind.AGENT_STARTED, agent_started(body["attempt"]), blobs=text)
     await journal.append(Kind.ATTEMPT_ENDED, attempt_ended(body["attempt"]))
-    run.write_atomic("design.json", b"{}")
+    write_empty(run)
     await journal.close(ended())
     with pytest.raises(Refusal) as refused:
         publish(run, small_disk / "copy", {Withhold.REQUESTS})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -304,3 +305,18 @@ def test_models_have_orders_of_their_own(frozen: Freeze) -> None:
     assert [block.index for block in by_model["sun"]] == list(range(9, 18))
     orders = [[(block.task, block.epoch) for block in by_model[model]] for model in ("moon", "sun")]
     assert orders[0] != orders[1] and sorted(orders[0]) == sorted(orders[1])
+
+
+@pytest.mark.parametrize("how", ["a device", "a pipe", "a hole"])
+def test_what_is_no_design_s_file_is_refused_unread(how: str, tmp_path: Path) -> None:
+    file = tmp_path / "design.json"
+    if how == "a device":
+        file.symlink_to("/dev/zero")
+    elif how == "a pipe":
+        os.mkfifo(file)
+    else:
+        file.touch()
+        os.truncate(file, 1 << 40)
+    with pytest.raises(Refusal) as refused:
+        read_design(file)
+    assert refused.value.reason is Reason.EVIDENCE_UNREADABLE

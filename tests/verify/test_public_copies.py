@@ -8,18 +8,19 @@ import shutil
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
+from anchored import anchored_story
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from money_stories import money_story
 from stories import full_story
 
 from disks import UnsyncedDisk
-from journal_parts import agent_started, attempt_admitted, attempt_ended, create, ended, reopen
+from journal_parts import agent_started, attempt_admitted, attempt_ended, create, ended, reopen, write_empty
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence.kinds import Kind
@@ -137,7 +138,7 @@ async def _with_one_text_twice(path: Path) -> None:
     scored = {"attempt": body["attempt"], "scorer": "exact", "detail": "x"}
     await journal.append(Kind.ANSWER_SCORED, scored, blobs={"answer": text})
     await journal.append(Kind.ATTEMPT_ENDED, attempt_ended(body["attempt"]))
-    run.write_atomic("design.json", b"{}")
+    write_empty(run)
     await journal.close(ended())
 
 
@@ -161,7 +162,7 @@ async def _large(path: Path, *, frames: int, size: int) -> None:
     for content in [*(os.urandom(size) for _ in range(frames)), os.urandom(8 << 20)]:
         await journal.append(Kind.AGENT_STARTED, agent_started(body["attempt"]), blobs={"instruction": content})
     await journal.append(Kind.ATTEMPT_ENDED, attempt_ended(body["attempt"]))
-    run.write_atomic("design.json", b"{}")
+    write_empty(run)
     await journal.close(ended())
 
 
@@ -238,7 +239,7 @@ async def test_quarantined_bodies_are_left_out_with_any_kind_of_body(tmp_path: P
     await journal.append(Kind.ATTEMPT_ADMITTED, body)
     await journal.append(Kind.AGENT_STARTED, agent_started(body["attempt"]), blobs={"instruction": b"x" * 100})
     await journal.close(None)
-    run.write_atomic("design.json", b"{}")
+    write_empty(run)
     with (run.packs / "0001.pack").open("ab") as pack:
         pack.write(b"a frame of a response that no entry came to name")
     with run.journal_path.open("ab") as tail:
@@ -279,7 +280,7 @@ async def test_files_of_any_name(tmp_path: Path) -> None:
     below = [{**file.as_record(), "path": name, "role": "source"} for file, name in zip(named, _NAMES, strict=True)]
     await journal.append(Kind.ATTEMPT_FILES, {"attempt": body["attempt"], "files": below})
     await journal.append(Kind.ATTEMPT_ENDED, attempt_ended(body["attempt"]))
-    run.write_atomic("design.json", b"{}")
+    write_empty(run)
     await journal.close(ended())
     kinds = (Withhold.AGENT_FILES, Withhold.VERIFIER_FILES, Withhold.ARTIFACTS)
     said = copied(run.path, tmp_path / "copy", *kinds)
@@ -326,6 +327,12 @@ def _altered(run: Path, pattern: str) -> None:
     path.write_bytes(data)
 
 
+def _cut(run: Path) -> None:
+    """Its last entry is gone, and the checkpoint that covers it stands."""
+    lines = (run / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "journal.jsonl").write_bytes(b"".join(lines[:-1]))
+
+
 _DAMAGE: dict[str, Callable[[Path], object]] = {
     "a link": _link,
     "a link in the place of a folder": _linked_folder,
@@ -338,8 +345,16 @@ _DAMAGE: dict[str, Callable[[Path], object]] = {
     "a file that is gone": lambda run: next(run.glob("trials/*/0/agent/stdout.log")).unlink(),
     "a pack that is cut": lambda run: os.truncate(run / "packs/0001.pack", 5),
     "a pack that is cut where all is withheld": lambda run: os.truncate(run / "packs/0002.pack", 5),
+    "a journal that was cut": _cut,
     "a line that is another": lambda run: _altered(run, "journal.jsonl"),
     "no design": lambda run: (run / "design.json").unlink(),
+    "a design that is another": lambda run: _altered(run, "design.json"),
+    "a design that has no end": lambda run: os.truncate(run / "design.json", 1 << 40),
+    "a manifest that is another": lambda run: _altered(run, "manifests/0002.json"),
+    "a manifest that is gone": lambda run: (run / "manifests/0003.json").unlink(),
+    "a checkpoint that is another": lambda run: _altered(run, "checkpoints/000000000001.note"),
+    "a checkpoint that is gone": lambda run: min((run / "checkpoints").glob("*.note")).unlink(),
+    "a file that has no end": lambda run: os.truncate(next(run.glob("trials/*/0/attempt.json")), 1 << 40),
     "a reward file that is another": lambda run: next(run.glob("trials/*/0/verifier/reward.txt")).write_bytes(b"0"),
 }
 
@@ -358,6 +373,19 @@ def test_a_run_that_is_damaged_refuses(what: str, run: Path, tmp_path: Path) -> 
     assert sorted(path.name for path in tmp_path.glob("*copy*")) == []
 
 
+@pytest.mark.parametrize("how", ["another", "gone"])
+def test_a_receipt_that_is_not_as_named_refuses(how: str, tmp_path: Path) -> None:
+    run = anchored_story().write(tmp_path / "run")
+    receipt = min((run / "checkpoints").glob("*.json"))
+    copied(run, tmp_path / "copy")
+    assert (tmp_path / "copy/checkpoints" / receipt.name).read_bytes() == receipt.read_bytes()
+    receipt.unlink()
+    if how == "another":
+        receipt.write_bytes(b"{}")
+    refusal = _refused(run, tmp_path / "again")
+    assert (refusal.reason, refusal.path) == (Reason.EVIDENCE_DAMAGED, f"checkpoints/{receipt.name}")
+
+
 def test_a_run_that_somebody_writes_refuses(run: Path, tmp_path: Path) -> None:
     lock = Lock.acquire(RunFolder(run), extra={})
     try:
@@ -369,10 +397,10 @@ def test_a_run_that_somebody_writes_refuses(run: Path, tmp_path: Path) -> None:
 def test_a_run_that_is_taken_up_meanwhile_refuses(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     finish = Copier.finish
 
-    def meanwhile(copier: Copier) -> None:
+    def meanwhile(copier: Copier, unnamed: Collection[str]) -> None:
         with (run / "journal.jsonl").open("ab") as journal:
             journal.write(b"{}\n")
-        finish(copier)
+        finish(copier, unnamed)
 
     monkeypatch.setattr(Copier, "finish", meanwhile)
     assert _refused(run, tmp_path / "copy").reason is Reason.RUN_LOCKED
@@ -417,7 +445,7 @@ made.publish(RunFolder(Path(sys.argv[1])), Path(sys.argv[2]))
 """
 
 
-@pytest.mark.parametrize("where", ["take", "finish", "plain", "rename"])
+@pytest.mark.parametrize("where", ["take", "finish", "_whole", "rename"])
 def test_a_process_that_dies_leaves_nothing_that_looks_whole(where: str, run: Path, tmp_path: Path) -> None:
     out = tmp_path / "copy"
     environment = {**os.environ, "PYTHONPATH": str(TESTS.parent / "src")}

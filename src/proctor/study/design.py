@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from proctor.core.canonical import encode
+from proctor.core.files import read_regular
 from proctor.core.prices import Prices
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -417,10 +418,13 @@ def read_design(file: Path) -> Design:
             `format_unknown`.
     """
     try:
-        data = file.read_bytes()
+        data = read_regular(file, MAX_DESIGN_BYTES)
     except OSError as error:
         message = f"the design cannot be read: {error.strerror or error}"
         raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path=file.name) from error
+    if data is None:
+        message = f"the design is no file of at most {MAX_DESIGN_BYTES:,} bytes"
+        raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path=file.name)
     try:
         # straight from the bytes: what no strict reader would take is not what is written back, and its digest differs
         design = _ADAPTER.validate_json(data)

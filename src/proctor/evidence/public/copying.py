@@ -17,6 +17,8 @@ from proctor.evidence.public.ledger import Ledger
 from proctor.evidence.public.places import Source, Target, copied, read_at
 
 _File = dict[str, Any]
+# of a design; manifests, checkpoints and receipts are smaller
+_MAX_PLAIN = 256 << 20
 
 
 @dataclass(slots=True)
@@ -41,13 +43,20 @@ class Copier:
         self._packs = _Packs(source, target)
         self._open: dict[str, _Attempt] = {}
         self._derived: dict[str, _File] = {}
+        self._plain: dict[str, str] = {}
 
     def take(self, kind: Kind, body: dict[str, Any]) -> None:
         """The next entry."""
         for name in sorted(BLOB_FIELDS[kind]):
             if body[name] is not None:
                 self._blob(body[name])
-        if kind is Kind.ATTEMPT_ADMITTED:
+        if kind in (Kind.RUN_ADMITTED, Kind.RUN_RESUMED):
+            self._plain.update((file["path"], file["sha256"]) for file in [body["manifest"], *body["abandoned"]])
+            if kind is Kind.RUN_ADMITTED:
+                self._plain["design.json"] = body["design_sha256"]
+        elif kind in (Kind.CHECKPOINT_MADE, Kind.CHECKPOINT_ANCHORED):
+            self._plain[body["path"]] = body["sha256"]
+        elif kind is Kind.ATTEMPT_ADMITTED:
             self._open[body["attempt"]] = _Attempt(body["folder"])
         elif kind is Kind.ATTEMPT_FILES:
             self._open[body["attempt"]].files.update((file["path"], file) for file in body["files"])
@@ -59,22 +68,19 @@ class Copier:
         elif kind is Kind.RUN_ENDED:
             self._derived.update((file["path"], file) for file in body["files"])
 
-    def finish(self) -> None:
-        """The journal is over."""
+    def finish(self, unnamed: Collection[str]) -> None:
+        """The journal is over; `unnamed` are manifests, checkpoints and receipts that may stand without an entry."""
         self._packs.close()
         for attempt in self._open.values():
             self._files(attempt)
         for file in self._derived.values():
             self._file(file["path"], file)
+        for path in sorted({*self._plain, *unnamed}):
+            self._whole(path, self._plain.get(path))
 
     def close(self) -> None:
         """Let go of what is open, finished or not."""
         self._packs.drop()
-
-    def plain(self, relative: str) -> None:
-        """A file that no digest is asked of here: a manifest, a checkpoint, the design."""
-        with self._source.open(relative) as source, self._target.new(relative) as target:
-            copied(relative, source, target)
 
     def _blob(self, ref: Any) -> None:
         blob = Blob.parse(ref)
@@ -103,9 +109,16 @@ class Copier:
 
     def _file(self, relative: str, named: _File) -> None:
         with self._source.open(relative) as source, self._target.new(relative) as target:
-            digest, size = copied(relative, source, target)
+            digest, size = copied(relative, source, target, named["size"])
         if (digest, size) != (named["sha256"], named["size"]):
             raise damaged("a file is not what its entry names", relative, digest, named["sha256"])
+
+    def _whole(self, relative: str, named: str | None) -> None:
+        """A file of which no entry says the size: a manifest, a checkpoint, a receipt, the design."""
+        with self._source.open(relative) as source, self._target.new(relative) as target:
+            digest, _ = copied(relative, source, target, _MAX_PLAIN)
+        if named is not None and digest != named:
+            raise damaged("a file is not what its entry names", relative, digest, named)
 
 
 class _Packs:

@@ -126,14 +126,16 @@ class Target:
             Disk().sync_dir(Path(folder))
 
 
-def copied(relative: str, source: BinaryIO, target: BinaryIO) -> tuple[str, int]:
+def copied(relative: str, source: BinaryIO, target: BinaryIO, most: int) -> tuple[str, int]:
     """Copy all that follows; SHA-256 (hex) and size of it. Raises OSError of the target.
 
     Raises:
-        Refusal: `evidence_unreadable`.
+        Refusal: `evidence_damaged`: there are more bytes than `most`; `evidence_unreadable`.
     """
+    if (stands := os.fstat(source.fileno()).st_size) > most:
+        raise damaged("a file is longer than it can be", relative, stands, most)
     digest, size = hashlib.sha256(), 0
-    while chunk := _read(relative, source):
+    while size <= most and (chunk := _read(relative, source)):
         digest.update(chunk)
         target.write(chunk)
         size += len(chunk)

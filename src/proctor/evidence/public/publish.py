@@ -143,15 +143,7 @@ def _copy(source: Source, target: Target, asked: Collection[Withhold], ledger: L
             # What is taken apart without ado was read strictly before.
             if digest.digest() != survey.digest:
                 raise damaged("the journal is not what it was when it was read first", JOURNAL)
-        copier.finish()
-        copier.plain("design.json")
-        for name in source.names("manifests/"):
-            if _MANIFEST.fullmatch(name):
-                copier.plain(f"manifests/{name}")
-        for name in source.names("checkpoints/"):
-            made = _CHECKPOINT.fullmatch(name)
-            if made is not None and int(made[1]) <= survey.chain.size:
-                copier.plain(f"checkpoints/{name}")
+        copier.finish(_unnamed(source, survey.chain.size))
     finally:
         copier.close()
     with target.new(WITHHELD) as file:
@@ -160,6 +152,22 @@ def _copy(source: Source, target: Target, asked: Collection[Withhold], ledger: L
     left_out = _left_out(source, target, ledger)
     target.sync_folders()
     return left_out
+
+
+def _unnamed(source: Source, entries: int) -> list[str]:
+    """Manifests, checkpoints and receipts that stand, which an entry need not name. Raises Refusal."""
+    found = [f"manifests/{name}" for name in source.names("manifests/") if _MANIFEST.fullmatch(name)]
+    for name in source.names("checkpoints/"):
+        made = _CHECKPOINT.fullmatch(name)
+        if made is None:
+            continue
+        if int(made[1]) > entries:
+            # left out, it would take along what shows that the journal was cut
+            raise damaged(
+                "a checkpoint covers more entries than the journal has", f"checkpoints/{name}", int(made[1]), entries
+            )
+        found.append(f"checkpoints/{name}")
+    return found
 
 
 def _left_out(source: Source, target: Target, ledger: Ledger) -> LeftOut:
