@@ -1,10 +1,9 @@
-"""Attestations: a DSSE envelope around an in-toto Statement about a run; section 13 of the evidence format."""
+"""Attestations, as section 13 of the evidence format has them: who signed one, and whether its run is as it says."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,24 +16,8 @@ from proctor_verify.errors import Unreadable
 from proctor_verify.folder import Folder
 from proctor_verify.journal import MAX_LINE
 from proctor_verify.proves import NO_KEY
-from proctor_verify.report import Status
 from proctor_verify.schema import body_fault, envelope_fault
-from proctor_verify.shapes import (
-    COUNT,
-    FLAG,
-    FROM_ONE,
-    SHA256,
-    TEXT,
-    TIME,
-    Shape,
-    list_of,
-    matches,
-    or_null,
-    record,
-    where,
-)
 from proctor_verify.standalone import (
-    MAX_BYTES,
     FileCheck,
     FileReport,
     Verdict,
@@ -44,16 +27,9 @@ from proctor_verify.standalone import (
     not_applicable,
     passed,
 )
-from proctor_verify.strictbase64 import decoded
-from proctor_verify.strictjson import loads, loads_canonical
-from proctor_verify.trial_receipts import ANCHORED
+from proctor_verify.statements import Attestation, read_attestation
+from proctor_verify.strictjson import loads_canonical
 from proctor_verify.verification import verify
-
-START = b"{"
-PAYLOAD_TYPE = "application/vnd.in-toto+json"
-STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
-PREDICATE_TYPE = "urn:proctor:run:v1"
-MAX_SIGNATURES = 64
 
 NO_RUN = "that the run which it speaks of is as it says: name the run too"
 OWN_WORD = (
@@ -62,81 +38,6 @@ OWN_WORD = (
 
 _CHUNK = 1 << 20
 _FINE = frozenset({"pass", "not applicable"})
-_STATUSES = frozenset(status.value for status in Status)
-_ENVELOPE = record(
-    payload=TEXT,
-    payloadType=Shape(PAYLOAD_TYPE, lambda v: v == PAYLOAD_TYPE),
-    signatures=where(
-        list_of(record(keyid=TEXT, sig=TEXT)), f"1 to {MAX_SIGNATURES} of them", lambda v: 1 <= len(v) <= MAX_SIGNATURES
-    ),
-)
-_TOTALS = record(**{"trials": COUNT, "finals": COUNT, "pass": COUNT, "fail": COUNT, "ungraded": COUNT})
-_CHECKS = Shape(
-    "an object of how checks came out",
-    lambda v: type(v) is dict and all(type(each) is str and each in _STATUSES for each in v.values()),
-)
-_PREDICATE = record(
-    format=Shape("1", lambda v: type(v) is int and v == 1),
-    run_id=matches(r"[0-9A-Za-z_-]{1,64}", "an id"),
-    study=TEXT,
-    stage=TEXT,
-    complete=FLAG,
-    totals=_TOTALS,
-    synthetic=list_of(TEXT),
-    checkpoint=record(origin=TEXT, size=FROM_ONE, root=SHA256),
-    verification=record(version=TEXT, checks=_CHECKS),
-    anchored=ANCHORED,
-    timestamp=or_null(record(time=TIME, sha256=SHA256)),
-    vkey=TEXT,
-)
-_SUBJECTS = where(
-    list_of(record(name=TEXT, digest=record(sha256=SHA256))),
-    "each name once",
-    lambda v: len({each["name"] for each in v}) == len(v) > 0,
-)
-_STATEMENT = record(
-    _type=Shape(STATEMENT_TYPE, lambda v: v == STATEMENT_TYPE),
-    subject=_SUBJECTS,
-    predicateType=Shape(PREDICATE_TYPE, lambda v: v == PREDICATE_TYPE),
-    predicate=_PREDICATE,
-)
-
-
-@dataclass(frozen=True)
-class Attestation:
-    """An attestation that could be read, who is trusted, and the run where one was named."""
-
-    signed: bytes
-    signatures: tuple[bytes, ...]
-    subjects: dict[str, str]
-    said: dict[str, Any]
-    key: notes.Key
-    trust: notes.TrustRoot | None
-    run: str | None
-
-
-def read_attestation(data: bytes, trust: notes.TrustRoot | None, run: str | None) -> Attestation:
-    """Take an envelope and its statement apart.
-
-    Raises:
-        Unreadable: it is none.
-    """
-    envelope = loads(data, max_bytes=MAX_BYTES)
-    if not _ENVELOPE.holds(envelope):
-        raise Unreadable(f"the envelope is not {_ENVELOPE.words}")
-    payload = decoded(envelope["payload"])
-    said = loads(payload, max_bytes=MAX_BYTES)
-    if not _STATEMENT.holds(said):
-        raise Unreadable("the statement is not an in-toto Statement about a run, with exactly its fields")
-    return Attestation(
-        b"DSSEv1 %d %b %d %b" % (len(PAYLOAD_TYPE), PAYLOAD_TYPE.encode(), len(payload), payload),
-        tuple(decoded(each["sig"]) for each in envelope["signatures"]),
-        {each["name"]: each["digest"]["sha256"] for each in said["subject"]},
-        said["predicate"],
-        notes.verifier_key(said["predicate"]["vkey"]),
-        trust,
-        run,
-    )
 
 
 def _signed(attestation: Attestation) -> Verdict:

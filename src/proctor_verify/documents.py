@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from proctor_verify import attestations, growth, notes, trial_receipts
+from proctor_verify import attestations, growth, notes, statements, trial_receipts
 from proctor_verify.elsewhere import Asked
 from proctor_verify.errors import Unreadable
 from proctor_verify.outside import start_of_file
@@ -26,7 +26,7 @@ _GOES_WITH = (
     ("--anchor", "a run or a receipt", (trial_receipts.START,)),
     ("--witness", "a run or a receipt", (trial_receipts.START,)),
     ("--since", "a run or a proof of consistency", (growth.START,)),
-    ("a second RUN", "an attestation", (attestations.START,)),
+    ("a second RUN", "an attestation", (statements.START,)),
 )
 _ENVELOPE = b'"payloadType"'
 _CHECKPOINT = b"proctor/run/"
@@ -98,7 +98,7 @@ def _start(path: Path, data: bytes) -> bytes:
         raise Unreadable(f"{path}: is a file of a run: name the folder that it stands in")
     if data.startswith(_CHECKPOINT):
         raise Unreadable(f"{path}: is a checkpoint: name its run, and the checkpoint with --since or --anchor")
-    for start in (trial_receipts.START, growth.START, attestations.START):
+    for start in (trial_receipts.START, growth.START, statements.START):
         if data.startswith(start):
             return start
     raise Unreadable(f"{path}: is no run folder, and begins as no file that is known here")
