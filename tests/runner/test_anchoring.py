@@ -271,6 +271,16 @@ async def test_the_end_waits_for_no_anchor_for_ever(home: Path, monkeypatch: pyt
     assert len(receipts.standing(each.run)) == 1
 
 
+async def test_where_pushes_fail_the_end_says_that_it_waits(home: Path) -> None:
+    hook(home / "a.git", "pre-receive", "exit 1")
+    each = await opening(home, drop=None)
+    await each.work(lambda: each.heard("did not take"))
+    assert not any("its end is on the record" in said for said in each.told)
+    (told,) = await each.end()
+    assert "anchor_rejected" in told
+    assert sum("its end is on the record" in said for said in each.told) == 1
+
+
 def check_anchored(run: Path, *where: Path) -> None:
     """The second program finds there what the run says, and says so of each place."""
     report = verify(run, KEY.fingerprint, anchors=[str(each) for each in where])

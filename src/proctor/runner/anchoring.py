@@ -119,6 +119,10 @@ class Anchoring:
         made = self._journal.newest
         if not self._places or made is None or made["size"] != self._journal.size:
             return []
+        if self._failing:
+            self._notice(
+                f"its end is on the record; the last checkpoint is pushed, for {self._tempo.last_sec:.0f} s at most"
+            )
         try:
             last = await in_thread(CheckpointFile.read, self._run, self._journal.run_id, made)
             ends = await push_last(
