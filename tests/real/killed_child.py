@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import importlib
 import json
 import os
+import pkgutil
 import sys
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
-# imported by the server, once for all children
-import proctor.admission.admit
-import proctor.agents.toolloop
-import proctor.cli.resume
-import proctor.cli.run
-import proctor.gateway.http
-import proctor.runner.launch
-import proctor.runner.session  # noqa: F401
+import proctor
 from proctor.core.canonical import encode
 from proctor.evidence.journal import Journal
 from proctor.evidence.kinds import Kind
 from proctor.evidence.packs import Content
 
+# what the server has imported, once for all children
 AHEAD = ["killed_child", "aiohttp.web", "genai_prices", "yaml", "tomlkit"]
+for _module in pkgutil.walk_packages(proctor.__path__, "proctor."):
+    if not _module.name.endswith("__main__"):
+        importlib.import_module(_module.name)
 
 
 def told(kind: str, body: Mapping[str, Any], but: frozenset[str]) -> str:
