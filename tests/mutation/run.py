@@ -42,10 +42,11 @@ An equivalent mutant is one that no input can tell from the real thing; `tests/m
 _MANY = 600
 
 
-def check_modules() -> list[str]:
-    """The modules that hold the classes of the registry of checks, and those beside them that they lean on."""
+def check_modules(tree: Tree) -> list[str]:
+    """The modules of the registry of checks, and those beside them."""
     registry = importlib.import_module("proctor_verify.checks")
-    return sorted({check.__module__ for check in registry.CHECKS} | {"proctor_verify.checks.verdicts"})
+    beside = [name for name in tree.sources if name.startswith("proctor_verify.checks.")]
+    return sorted({check.__module__ for check in registry.CHECKS} | set(beside))
 
 
 def guard_modules() -> list[str]:
@@ -59,8 +60,8 @@ def main() -> int:
     options = _options()
     started = time.monotonic()
     tree = Tree.of(TESTS.parent / "src", ("proctor", "proctor_verify"))
-    checks = check_modules()
-    wanted = [*checks, *RULES, *guard_modules(), *GUARDS]
+    checks = check_modules(tree)
+    wanted = [name for name in (*checks, *RULES, *guard_modules(), *GUARDS) if name in tree.sources]
     if options.module:
         wanted = [name for name in wanted if any(part in name for part in options.module)]
     all_mutants = [mutant for name in dict.fromkeys(wanted) for mutant in mutants(name, tree.sources[name])]
