@@ -167,3 +167,12 @@ def test_a_list_that_is_none_is_said_by_type(what: str, proctor: Any, copy: Path
         assert said.status == 3, words
         assert "refused: evidence_damaged" in said.err or "refused: evidence_unreadable" in said.err
     assert proctor("show", copy).status == 0
+
+
+def test_a_copy_is_anchored_by_nobody_and_stays_as_it_is(proctor: Any, copy: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    before = sorted(path.relative_to(copy) for path in copy.rglob("*"))
+    said = proctor("anchor", copy, "--drop", tmp_path / "out")
+    assert said.status == 3 and "evidence_withheld" in said.err
+    assert sorted(path.relative_to(copy) for path in copy.rglob("*")) == before
+    assert list((tmp_path / "out").iterdir()) == []

@@ -28,6 +28,7 @@ from proctor.evidence.lock import Lock
 from proctor.evidence.reader import read_entries
 from proctor.evidence.runfolder import RunFolder
 from proctor.evidence.scan import scan
+from proctor.evidence.withheld import withheld_refusal
 from proctor.study.design import read_design
 
 # of one anchor, all tries together, where a person waits for it
@@ -102,9 +103,13 @@ def anchor_run(run: RunFolder, *, git: str | None = None, drop: Path | None = No
 
     Raises:
         Refusal: `run_locked` while a process writes it; `run_not_live` where it has no end on the record;
-            `invalid_value`, `missing_key` of the places; the evidence cannot be read, or not be written.
+            `invalid_value`, `missing_key` of the places; `evidence_withheld` of a public copy; the evidence cannot be
+            read, or not be written.
     """
     token = token_for(run)
+    if run.withheld is not None:
+        # before a lock is left in what is to stay as it is
+        raise withheld_refusal("what anchoring a run needs")
     lock = Lock.acquire(run, extra={})
     try:
         found = scan(run)
