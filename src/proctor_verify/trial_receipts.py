@@ -8,9 +8,10 @@ from hashlib import sha256
 from typing import Any
 
 from proctor_verify import canonical, notes
-from proctor_verify.elsewhere import Asked, RunName, look_for
+from proctor_verify.elsewhere import Asked
 from proctor_verify.errors import Unreadable
 from proctor_verify.merkle import included, leaf_hash
+from proctor_verify.places import RunName, look_for
 from proctor_verify.proof_lines import Signed, halves, hashes_of, number
 from proctor_verify.proves import LEFT_OUT, NO_KEY
 from proctor_verify.report import Result, Status

@@ -9,10 +9,11 @@ from pathlib import Path
 from proctor_verify import notes, proves
 from proctor_verify.check import Check
 from proctor_verify.checks import CHECKS
-from proctor_verify.elsewhere import Asked, look_elsewhere
+from proctor_verify.elsewhere import Asked
 from proctor_verify.errors import Unreadable
 from proctor_verify.folder import Folder
 from proctor_verify.journal import Line, read_blocks
+from proctor_verify.places import look_elsewhere
 from proctor_verify.readers import Readers, how_many
 from proctor_verify.report import Report, plain
 from proctor_verify.run import Run

@@ -19,8 +19,9 @@ from proctor.evidence.anchors.base import AnchorFailed
 from proctor.evidence.anchors.drop import DropAnchor
 from proctor.evidence.anchors.places import drop_place
 from proctor.evidence.disk import Disk
-from proctor_verify.elsewhere import Asked, RunName, look_for
+from proctor_verify.elsewhere import Asked
 from proctor_verify.notes import verifier_key
+from proctor_verify.places import RunName, look_for
 
 
 class NoLinks(UnsyncedDisk):

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "verify"))
 from anchored import AnchoredStory, anchored_story
 
 from proctor_verify import Status, verify
-from proctor_verify.elsewhere import MAX_HEADS
+from proctor_verify.places import MAX_HEADS
 from proctor_verify.repository import MAX_DISK
 
 MEBI = 1 << 20

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from proctor_verify import notes
 from proctor_verify.check import Check
 from proctor_verify.checks.heads import head_fault
-from proctor_verify.elsewhere import Head, first_entries, witnessed_here
+from proctor_verify.elsewhere import Head, first_entries
 from proctor_verify.errors import Unreadable
 from proctor_verify.journal import Entry
+from proctor_verify.places import witnessed_here
 
 _OPENING = ("run.admitted", "run.resumed")
 
