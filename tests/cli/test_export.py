@@ -89,8 +89,10 @@ def copy(proctor: Any, asked: Path, tmp_path: Path) -> Path:
     return tmp_path / "copy"
 
 
-def test_show_says_what_is_withheld_and_shows_the_rest(proctor: Any, copy: Path) -> None:
-    assert proctor("show", copy).status == 0
+def test_show_says_what_is_withheld_and_shows_the_rest(proctor: Any, copy: Path, asked: Path) -> None:
+    said = proctor("show", copy)
+    assert said.status == 0 and "copy       public: " in said.out
+    assert "copy       public: " not in proctor("show", asked).out
     said = proctor("show", copy, TRIAL)
     assert said.status == 0 and "10 input, 5 output" in said.out
     assert "the request cannot be read: evidence_withheld" in said.out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from dataclasses import field as dataclass_field
+from os.path import lexists
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from proctor.core.outcomes import GradeState
 from proctor.core.reasons import Reason
 from proctor.evidence.entries import Entry
 from proctor.evidence.kinds import Kind
+from proctor.evidence.withheld import WITHHELD
 from proctor.report.anchored import anchored, anchored_lines
 from proctor.report.claims import claims_lines
 from proctor.report.costs import synthetic_lines
@@ -87,12 +89,15 @@ def overview_lines(path: Path, reading: Reading, openings: Openings) -> list[str
     spent = [line for number, each in enumerate(lines) for line in field("" if number else "spent", each)]
     modelled = money is not None
     held = anchored_lines(anchored(reading), state.entries)
+    # what its list says is for those who read what is withheld
+    is_copy = lexists(path / WITHHELD)
     stand = [line for number, each in enumerate(held) for line in field("" if number else "anchored", each)]
     return [
         *synthetic_lines(design),
         *([safe(part)] if (part := selection_text(design)) else []),
         *field("study", f"{safe(design.study.name)} · {safe(design.stage.name)}"),
         *field("run", f"{(state.admitted or {}).get('run_id')} in {safe(short_path(path))}"),
+        *(field("copy", "public: `proctor verify` says how much is withheld") if is_copy else []),
         *field("design", f"sha256:{design.sha256}"),
         *field("key", str(fingerprint(reading))),
         *field("journal", count(state.entries, "entry", "entries")),
