@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from plants import first_of
 from primitives import Signer, sha256
+from steps import Late
 from stories import full_story
 
 from proctor_verify import verify
@@ -298,3 +299,18 @@ def test_a_run_without_end_that_goes_on(run: Path) -> None:
     report = _meanwhile(run, goes_on)
     assert set(report.failed()) - set(before.failed()) == {"journal.still"}
     assert report.entries == before.entries == 60
+
+
+def test_a_file_that_is_named_very_often_is_read_once(tmp_path: Path) -> None:
+    """An entry has room for hundreds of names of one large file."""
+
+    def looked_at(times: int) -> str:
+        story = full_story()
+        recovered = story.find("run.recovered")
+        named = recovered.body["quarantined"]
+        recovered.body["quarantined"] = Late(lambda s: s.settled(named) * times)
+        report = verify(story.write(tmp_path / str(times)), KEY)
+        assert report.exit_status == 0
+        return next(each.seen for each in report.results if each.check == "files.digests")
+
+    assert looked_at(200) == looked_at(1)

@@ -34,11 +34,16 @@ class Digests(Check):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._order = InOrder(run.aside)
+        self._quarantined: set[tuple[str, str, int]] = set()
 
     def entry(self, entry: Entry) -> None:
         if entry.kind == "run.recovered":
-            for named in entry.body["quarantined"]:
-                self._file(named["path"], named["sha256"], named["size"])
+            # one file may be large, and named very often
+            for said in entry.body["quarantined"]:
+                named = said["path"], said["sha256"], said["size"]
+                if named not in self._quarantined:
+                    self._quarantined.add(named)
+                    self._file(*named)
             return
         attempt = self.run.open.get(entry.body["attempt"])
         if attempt is not None:
