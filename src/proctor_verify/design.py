@@ -13,6 +13,7 @@ from proctor_verify.design_parts import Parts, read_parts
 from proctor_verify.errors import Unreadable
 from proctor_verify.schema import ASSURANCE
 from proctor_verify.shapes import NUMBER, SHA256, TEXT, list_of, or_null, record
+from proctor_verify.verdicts import Rule
 from proctor_verify.vocabulary import NETWORKS
 
 MAX_TRIALS = 5_000_000
@@ -50,7 +51,7 @@ class ArmPlan:
             {"name": skill.get("name"), "sha256": skill.get("sha256")} if isinstance(skill, dict) else skill
             for skill in (_get(arm, "skills", list) if "skills" in arm else [])
         ]
-        timeout_sec, network = agent.get("timeout_sec"), _get(sandbox, "network", str)
+        timeout_sec, network = agent.get("timeout_sec", ""), _get(sandbox, "network", str)
         if not _SKILLS.holds(skills) or not or_null(NUMBER).holds(timeout_sec) or network not in NETWORKS:
             raise Unreadable(f"arm {arm['name']} has skills, a timeout or a network of no known form")
         return cls(
@@ -67,8 +68,8 @@ class ArmPlan:
 class Design:
     """Names and numbers of the design. `models` is `(None,)` where the stage uses no model.
 
-    `narrowed` is whether tasks or models of the stage were left out by a selection, `assurance` where verifiers run
-    whose task gives them no world of their own.
+    `rule` is what counts as solved, None where test reports decide; `narrowed` is whether tasks or models of the stage
+    were left out by a selection; `assurance` is where verifiers run whose task gives them no world of their own.
     """
 
     study: str
@@ -79,7 +80,7 @@ class Design:
     epochs: int
     replacements: int
     seed: int
-    solved: str | None
+    rule: Rule | None
     assurance: str
     plans: dict[str, ArmPlan]
     parts: Parts
@@ -110,12 +111,13 @@ class Design:
             raise Unreadable("there are no tasks or no arms")
         if list(tasks) != sorted(tasks):
             raise Unreadable("tasks are not sorted by name")
+        if not all(SHA256.holds(task.get("sha256")) for task in value["tasks"]):
+            raise Unreadable("a task has no digest")
         epochs, replacements = _get(stage, "epochs", int), _get(stage, "replacements", int)
         if epochs < 1 or replacements < 0:
             raise Unreadable("epochs below 1 or replacements below 0")
-        grading = value.get("grading")
-        solved = grading.get("solved") if isinstance(grading, dict) else None
-        assurance = grading.get("assurance", "isolated") if isinstance(grading, dict) else "isolated"
+        grading = _get(value, "grading", dict)
+        assurance = grading.get("assurance", "isolated")
         if not ASSURANCE.holds(assurance):
             raise Unreadable("the assurance of grading is of no known form")
         return cls(
@@ -127,7 +129,7 @@ class Design:
             epochs=epochs,
             replacements=replacements,
             seed=_get(_get(value, "draw", dict), "seed", int),
-            solved=solved if isinstance(solved, str) else None,
+            rule=Rule.read(_get(grading, "solved", str)),
             assurance=assurance,
             plans={arm["name"]: ArmPlan.read(arm, value) for arm in value["arms"]},
             parts=read_parts(value),

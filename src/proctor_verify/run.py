@@ -216,6 +216,11 @@ class Run:
         self.money = Money(design.parts.budget)
 
     @property
+    def opening(self) -> int:
+        """Which opening this is: never 0, which marks what was admitted in none, not even where entry 0 is gone."""
+        return self.openings + 1
+
+    @property
     def finals(self) -> int:
         """How many trials have their final."""
         return self.grades.total()
@@ -296,7 +301,7 @@ class Run:
         block = self.trials.locate_block(body["task"], body["model"], body["epoch"]) if self.trials else NO_TRIAL
         if block != NO_TRIAL:
             self.blocks.pending += not (self.blocks.admitted_in[block] or self.blocks.ended[block])
-            self.blocks.admitted_in[block] = self.openings
+            self.blocks.admitted_in[block] = self.opening
             self.money.block_admitted(self.blocks.index_of[block], body["model"], body["reserve"])
 
     def _block_ended(self, body: dict[str, Any]) -> None:
@@ -309,14 +314,14 @@ class Run:
     def _attempt_admitted(self, body: dict[str, Any]) -> None:
         self.begun += 1
         trial = self.trials.find(body["trial"]) if self.trials else NO_TRIAL
-        attempt = OpenAttempt(body["attempt"], trial, body["folder"], self.openings)
+        attempt = OpenAttempt(body["attempt"], trial, body["folder"], self.opening)
         self.open[body["attempt"]] = attempt
         if self.trials is not None and trial != NO_TRIAL:
             attempt.is_row = self.trials.is_row(trial)
             attempt.block = self.blocks.index_of[self.trials.block_of(trial)]
             attempt.model = self.trials.group_of(trial)[0]
             self.trials.attempts[trial] += 1
-            self.trials.admitted_in[trial] = self.openings
+            self.trials.admitted_in[trial] = self.opening
             self.trials.replaced[trial] += body["replaces"] is not None
             self._tally(self.trials, trial).replaced += body["replaces"] is not None
             self.recent.pop(trial, None)
@@ -400,7 +405,7 @@ class Run:
         for flight in attempt.flying.values():
             self.money.settled(attempt.block, flight, 0)
         outcome, exception = body["outcome"], body["exception"]
-        self.recent[attempt.trial] = EndedAttempt(attempt.id, outcome, exception, attempt.grade, self.openings)
+        self.recent[attempt.trial] = EndedAttempt(attempt.id, outcome, exception, attempt.grade, self.opening)
         tally = self._tally(self.trials, attempt.trial)
         tally.superseded += outcome in SUPERSEDED
         if exception is not None:

@@ -30,7 +30,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         patch.chdir(folder)
         for name, models, plan in (
             ("whole", {"moon": moon, "sun": sun}, two),
-            ("short", {"moon": moon}, Plan({"moon": "20"}, allocation="20", margin="90")),
+            ("short", {"moon": moon}, Plan({"moon": "20"}, allocation="20", margin="70")),
         ):
             study = write_study(folder / f"study-{name}", rows=sums(6), models=models, money=plan)
             launch(Launch("run", study, out=folder / name), quiet=True, say=lambda _: None)

@@ -25,8 +25,9 @@ def _design(vector: dict[str, Any]) -> dict[str, Any]:
         "tasks": [make_task(name) for name in vector["tasks"]],
         "models": [] if vector["model"] is None else [make_model(vector["model"])],
         "arms": [{"name": name} for name in vector["arms"]],
-        "agent": {"name": "nop", "settings": {}},
+        "agent": {"name": "nop", "settings": {}, "timeout_sec": None},
         "sandbox": {"kind": "namespace", "network": "none"},
+        "grading": {"solved": "reward >= 1.0"},
     }
 
 

@@ -15,6 +15,7 @@ from proctor.grading.rewards import Number, parse_decimal
 _RULE = re.compile(r"\s*(?P<key>[^<>=\s](?:[^<>=]*[^<>=\s])?)\s*(?P<op>>=|==|>)\s*(?P<threshold>\S+)\s*")
 _HOLDS: Mapping[str, Callable[[Number, Number], bool]] = {">=": operator.ge, ">": operator.gt, "==": operator.eq}
 _TESTS = "tests"
+MAX_RULE = 1_000
 _REQUIRED = 'a rule such as "reward >= 1.0" (a key, one of >= > ==, a decimal number), or "tests"'
 
 
@@ -62,10 +63,15 @@ def parse_solved(text: str) -> SolvedRule:
     """
     if text.strip() == _TESTS:
         return ReportRule()
-    found = _RULE.fullmatch(text)
+    # the pattern takes the square of a text's length
+    found = _RULE.fullmatch(text) if len(text) <= MAX_RULE else None
     threshold = None if found is None else parse_decimal(found["threshold"])
     if found is None or threshold is None:
         raise Refusal(
-            Reason.INVALID_VALUE, f"not a rule: {text!r}", path="grading.solved", observed=text, required=_REQUIRED
+            Reason.INVALID_VALUE,
+            f"not a rule: {text[:MAX_RULE]!r}",
+            path="grading.solved",
+            observed=text,
+            required=_REQUIRED,
         )
     return RewardRule(found["key"], found["op"], threshold)

@@ -39,7 +39,7 @@ class BlocksAdmitted(Check):
             self.fail_at(entry, "admits a block that the design does not plan")
         elif blocks.ended[block]:
             self.fail_at(entry, "admits a block that has ended")
-        elif blocks.admitted_in[block] == self.run.openings:
+        elif blocks.admitted_in[block] == self.run.opening:
             self.fail_at(entry, "admits a block twice in one opening")
 
     def _attempt(self, entry: Entry) -> None:
@@ -47,7 +47,7 @@ class BlocksAdmitted(Check):
         if trial == NO_TRIAL:
             return  # said by attempts.joined
         block = self.trials.block_of(trial)
-        if self.run.blocks.admitted_in[block] != self.run.openings:
+        if self.run.blocks.admitted_in[block] != self.run.opening:
             self.fail_at(entry, f"admits {entry.body['attempt']}, and its block was not admitted in this opening")
         elif self.run.blocks.ended[block]:
             self.fail_at(entry, f"admits {entry.body['attempt']}, and its block has ended")
@@ -173,7 +173,7 @@ class AttemptsNumbered(Check):
             if before.outcome == "completed":
                 self.fail_at(entry, f"follows {before.id}, which was completed")
                 return
-            if before.outcome == "interrupted" and before.opening == self.run.openings:
+            if before.outcome == "interrupted" and before.opening == self.run.opening:
                 self.fail_at(entry, f"follows {before.id}, which was interrupted in this opening, as all of it was")
                 return
         elif trials.attempts[trial]:

@@ -94,7 +94,7 @@ class ExchangesEnded(Check):
             self.fail_at(entry, f"ends {body['exchange']}, which is not in flight")
             return
         fault = _inconsistent(body, pico(body["charged"]), flight)
-        if fault is None and body["outcome"] != "unknown" and attempt.opening != self.run.openings:
+        if fault is None and body["outcome"] != "unknown" and attempt.opening != self.run.opening:
             fault = f"as {body['outcome']}, and the process that sent it died before"
         if fault is not None:
             self.fail_at(entry, f"ends {body['exchange']} {fault}")

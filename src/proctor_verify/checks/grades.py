@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from proctor_verify.check import Check
-from proctor_verify.checks.verdicts import JSON, REPORTS, TESTS, TXT, Rewards, Rule, read_rewards, standing, stands
 from proctor_verify.errors import Unreadable
 from proctor_verify.journal import Entry
-from proctor_verify.run import OpenAttempt, Run
+from proctor_verify.run import OpenAttempt
+from proctor_verify.verdicts import JSON, REPORTS, TXT, Rewards, Rule, read_rewards, standing, stands
 
 # Where the design's rule is about test reports, a scorer's own word decides.
 _OF_SCORERS = Rule("reward", ">=", 1.0)
@@ -26,17 +26,9 @@ class Grades(Check):
     kinds = ("attempt.ended",)
     needs_design = True
 
-    def __init__(self, run: Run) -> None:
-        super().__init__(run)
-        solved = run.design.solved if run.design is not None else None
-        self._rule = Rule.read(solved)
-        self._known = self._rule is not None or (solved is not None and solved.strip() == TESTS)
-
     def entry(self, entry: Entry) -> None:
         attempt = self.run.open.get(entry.body["attempt"])
-        if not self._known:
-            self.cannot_tell("the design's rule for what is solved is none that this program knows")
-        elif attempt is not None and attempt.graded is not None:
+        if attempt is not None and attempt.graded is not None:
             self.looked += 1
             fault = self._fault(attempt)
             if fault is not None:
@@ -66,7 +58,7 @@ class Grades(Check):
                 self.cannot_tell(f"a verdict file of {attempt.folder} {error}, and may be withheld")
                 return None
             return f"was graded {said[0]}, and a verdict file {error}"
-        stands_so = standing(self._rule, rewards, verifier["ended"], attempt.files.keys())
+        stands_so = standing(self.design.rule, rewards, verifier["ended"], attempt.files.keys())
         if said not in stands_so.allowed:
             wanted = " or ".join(sorted(f"{grade} ({reason})" for grade, reason in stands_so.allowed))
             return f"was graded {said[0]} ({said[1]}), where its files and its verifier's end come to {wanted}"
@@ -76,7 +68,7 @@ class Grades(Check):
 
     def _row(self, graded: dict[str, Any]) -> str | None:
         """A row's rewards are its scorer's word; the rest follows from them."""
-        rewards, rule = graded["rewards"], self._rule or _OF_SCORERS
+        rewards, rule = graded["rewards"], self.design.rule or _OF_SCORERS
         said: set[tuple[str, str | None]]
         if rewards and rule.key not in rewards:
             said, reward = {("ungraded", "reward_key_missing")}, None

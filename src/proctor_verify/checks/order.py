@@ -33,13 +33,13 @@ class Ordered(Check):
         return self.run.order
 
     def entry(self, entry: Entry) -> None:
-        trials, openings = self.trials, self.run.openings
+        trials, opening = self.trials, self.run.opening
         trial = trials.find(entry.body["trial"])
-        if trial == NO_TRIAL or trials.admitted_in[trial] == openings:
+        if trial == NO_TRIAL or trials.admitted_in[trial] == opening:
             return  # said by attempts.joined; or another try at a trial that began already
         self.looked += 1
-        if self._opening != openings:
-            self._opening, self._reached = openings, [-1] * len(self._reached)
+        if self._opening != opening:
+            self._opening, self._reached = opening, [-1] * len(self._reached)
         model, place = self._place(trial)
         never = not trials.attempts[trial]
         next_place = self._next(model) if never else place

@@ -1,4 +1,4 @@
-"""What an attempt's verdict comes to, from its verdict files and the end of its verifier, as section 8 has it. Pure."""
+"""What an attempt's verdict comes to, by its verdict files and the end of its verifier: section 10. Pure."""
 
 from __future__ import annotations
 
@@ -43,12 +43,20 @@ class Rule(NamedTuple):
     threshold: float
 
     @classmethod
-    def read(cls, text: str | None) -> Rule | None:
-        """The design's rule, or None where it is not one over rewards."""
+    def read(cls, text: str) -> Rule | None:
+        """The design's rule; None where test reports decide.
+
+        Raises:
+            Unreadable: it is none.
+        """
+        if text.strip() == TESTS:
+            return None
         # Longer than any rule, and the pattern takes the square of its length.
-        found = _RULE.fullmatch(text) if text is not None and len(text) <= MAX_RULE else None
+        found = _RULE.fullmatch(text) if len(text) <= MAX_RULE else None
         threshold = decimal(found["threshold"]) if found is not None else None
-        return None if found is None or threshold is None else cls(found["key"], found["op"], threshold)
+        if found is None or threshold is None:
+            raise Unreadable("what grading says of solved is no rule")
+        return cls(found["key"], found["op"], threshold)
 
     def holds(self, reward: float) -> bool:
         """Whether that reward is a pass."""
