@@ -57,12 +57,14 @@ class Withheld:
         except Unreadable as error:
             found.is_copy, found.unread, found.fault = True, True, str(error)
             return found
-        found.is_copy = True
         with stream:
             try:
                 found._take(_Text(stream))
             except (Unreadable, OSError) as error:
+                # what is withheld is not known: not even what was read of it
+                found = cls()
                 found.fault = str(error) if isinstance(error, Unreadable) else "cannot be read"
+        found.is_copy = True
         found._named = bytearray(len(found._sizes))
         return found
 
