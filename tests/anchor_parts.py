@@ -7,7 +7,6 @@ import hashlib
 import os
 import socketserver
 import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from proctor.core.tokens import Admitted, seal_admitted
 from proctor.evidence.anchors.base import AnchorFailed, CheckpointFile, Pushed
 from proctor.evidence.anchors.git import GitAnchor
 from proctor.evidence.anchors.places import AnchorKind, Place, git_place
+from serving import serving
 
 FINGERPRINT = "sha256:" + "5" * 64
 AT = "2026-11-30T10:00:00.000000Z"
@@ -115,11 +115,5 @@ def daemon(folder: Path) -> Iterator[str]:
             command = ["git", "daemon", "--inetd", "--export-all", "--enable=receive-pack", f"--base-path={folder}"]
             subprocess.run([*command, str(folder)], stdin=self.request, stdout=self.request, timeout=60, check=False)
 
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Each) as server:
-        serving = threading.Thread(target=server.serve_forever)
-        serving.start()
-        try:
-            yield f"git://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            serving.join()
+    with serving(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Each)) as at:
+        yield f"git://{at}"

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from serving import serving
+
 _CONFIG = """
 [ tsa ]
 serial = {folder}/serial
@@ -94,13 +96,6 @@ def listening(authority: Authority) -> Iterator[Authority]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    authority.url = f"http://127.0.0.1:{server.server_address[1]}/"
-    try:
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as at:
+        authority.url = f"http://{at}/"
         yield authority
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -152,6 +152,12 @@ class AnchoredStory(Story):
         return [step for step in self.steps if isinstance(step, Checkpoint)][nth]
 
 
+def anchored(s: Story) -> AnchoredStory:
+    """The story of a plant, as what it is."""
+    assert isinstance(s, AnchoredStory)
+    return s
+
+
 def anchored_story(*, required: bool = True, anchors: tuple[str, ...] = ("git", "drop")) -> AnchoredStory:
     """A run in two openings: the first dies after an anchor failed and was there again, the second completes."""
     design = make_design(tasks=1, epochs=2)

@@ -10,6 +10,7 @@ from typing import Any
 
 from anchored import (
     AnchoredStory,
+    anchored,
     anchored_story,
     at_anchors,
     drop_beside,
@@ -24,11 +25,6 @@ from primitives import Signer
 
 PLANTS = Plants(anchored_story)
 WITNESS = Signer(7, "witness.example")
-
-
-def anchored(s: Story) -> AnchoredStory:
-    assert isinstance(s, AnchoredStory)
-    return s
 
 
 # What stands at the anchors now.

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from anchored import (
     START,
     AnchoredStory,
+    anchored,
     anchored_story,
     moment,
 )
@@ -42,11 +43,6 @@ def receipt(check: str, what: str, anchor: str = "git", nth: int = 1) -> Callabl
         return tell
 
     return declare
-
-
-def anchored(s: Story) -> AnchoredStory:
-    assert isinstance(s, AnchoredStory)
-    return s
 
 
 # The receipts, and who names them.

@@ -8,7 +8,6 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-import pytest
 from guards_shown import BY_MAKING, CHECK_OF, IN_THE_PLAN, NOT_FROZEN, ONLY_ADMISSION
 from hypothesis import HealthCheck, given, settings
 from stages import Case, cases
@@ -29,13 +28,6 @@ QUESTIONS = QuestionsDesign("units.jsonl", "0" * 64, "exact", 30)
 REQUEST = Request("run", Path("runs/x"))
 ALL = bool(os.environ.get("PROCTOR_DIFFERENTIAL"))
 EXAMPLES = 10_000 if ALL else 300
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    where = tmp_path_factory.mktemp("study")
-    (where / "units.jsonl").write_text("")
-    return where
 
 
 def test_designs_agree(folder: Path) -> None:

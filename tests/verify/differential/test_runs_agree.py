@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import pytest
 from builder import Story
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -26,13 +25,6 @@ from proctor_verify.checks import CHECKS
 
 ALL = bool(os.environ.get("PROCTOR_DIFFERENTIAL"))
 EXAMPLES = 1_000 if ALL else 50
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    where = tmp_path_factory.mktemp("study")
-    (where / "units.jsonl").write_text("")
-    return where
 
 
 @st.composite
