@@ -350,6 +350,19 @@ def test_a_server_that_never_answers_is_not_waited_for(run: Path, monkeypatch: p
     assert status is Status.CANNOT_TELL and "did not end within 0.3 seconds" in seen
 
 
+def test_the_last_checkpoint_may_stand_in_another_folder_too(run: Path) -> None:
+    """Put there afterwards, it is alone; where anything else that receipts name is there, all of it must be."""
+    here = drop_beside(run)
+    other = here.with_name("another")
+    notes = sorted((here / anchored_story().run_id).iterdir())
+    below = other / anchored_story().run_id
+    below.mkdir(parents=True)
+    shutil.copy(notes[-1], below)
+    assert verify(run, anchors=[str(here), str(other)]).exit_status == 0
+    shutil.copy(notes[0], below)
+    assert verify(run, anchors=[str(other)]).failed() == ["anchors.remote"]
+
+
 @pytest.mark.parametrize("where", ["checkpoints/{}", "anchors/../checkpoints/{}", ".kept.git", "."])
 def test_what_lies_in_the_run_itself_is_neither_an_anchor_nor_kept(
     run: Path, where: str, monkeypatch: pytest.MonkeyPatch

@@ -252,8 +252,11 @@ def missing_receipts(run: Run, place: Place) -> list[Receipt]:
     standing = {head.name for head in place.heads}
     receipts = [receipt for receipt in run.receipts.sound if receipt.anchor == place.kind]
     there = {receipt.of for receipt in receipts if receipt.names in standing}
-    # a place has many spellings: it is the receipts' own where it is called so, or has anything that they name
-    return [receipt for receipt in receipts if receipt.of not in there and (there or receipt.location == place.where)]
+    # a place has many spellings: it is the receipts' own where it is called so, or has anything that they name; but in
+    # folders a note has the same name everywhere, and the last one is put wherever somebody wants it
+    last = {max((receipt.of for receipt in receipts), default=0)} if place.kind == "drop" else set()
+    telling = there - last
+    return [receipt for receipt in receipts if receipt.of not in there and (telling or receipt.location == place.where)]
 
 
 def _at(place: Place, head: Head) -> str:
