@@ -13,7 +13,7 @@ from proctor_verify.errors import Unreadable
 from proctor_verify.merkle import included, leaf_hash
 from proctor_verify.places import RunName, look_for
 from proctor_verify.proof_lines import Signed, halves, hashes_of, number
-from proctor_verify.proves import LEFT_OUT, NO_KEY
+from proctor_verify.proves import AT_ONCE, LEFT_OUT, NO_KEY
 from proctor_verify.report import Result, Status
 from proctor_verify.schema import ANCHOR, body_fault, envelope_fault
 from proctor_verify.shapes import FROM_ONE, TEXT, list_of, matches, or_null, record, where
@@ -220,7 +220,7 @@ def verify_receipt(
         ),
         caveats=(
             *caveats,
-            _of_the_time(receipt, results),
+            *_of_the_time(receipt, results),
             *((MADE_UP,) if receipt.trial["model"] is not None else ()),
             OTHERS,
         ),
@@ -228,11 +228,11 @@ def verify_receipt(
     )
 
 
-def _of_the_time(receipt: TrialReceipt, results: Sequence[Result]) -> str:
+def _of_the_time(receipt: TrialReceipt, results: Sequence[Result]) -> tuple[str, ...]:
     if not receipt.asked.anchors:
-        return OWN_WORD if receipt.anchored else NO_ANCHOR
+        return (OWN_WORD if receipt.anchored else NO_ANCHOR,)
     stands = any(result.check == "receipt.anchored" and result.status is Status.PASS for result in results)
-    return LEFT_OUT if stands else NO_ANCHOR
+    return (AT_ONCE, LEFT_OUT) if stands else (NO_ANCHOR,)
 
 
 def _label(trial: dict[str, Any]) -> str:

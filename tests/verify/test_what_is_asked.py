@@ -135,7 +135,10 @@ def test_a_receipt_says_what_an_anchor_leaves_open(tmp_path: Path, files: dict[s
     place.write_bytes(Receipt().make().partition(b"\n\n")[2])
     stands = verify_file(files["receipt"], KEY.vkey, anchors=[str(place)])
     assert stands.exit_status == 0
-    assert [each.partition(":")[0] for each in stands.caveats[:1]] == ["what was left out"]
+    assert [each.partition(":")[0] for each in stands.caveats[:2]] == [
+        "since when checkpoints stand at an anchor",
+        "what was left out",
+    ]
     place.write_bytes(note(KEY, 3, bytes(32), "proctor/run/another"))
     not_there = verify_file(files["receipt"], KEY.vkey, anchors=[str(place)])
     assert not_there.failed() == ["receipt.anchored"] and not_there.caveats[0].startswith("when: ")
