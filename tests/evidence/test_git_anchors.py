@@ -161,6 +161,21 @@ def test_what_is_not_the_run_s_own_is_not_built_upon(run: Path, tmp_path: Path, 
     assert commits(remote) == [commit]
 
 
+def test_what_is_fetched_has_a_bound_however_many_objects_it_is(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few objects would be files of their own, each within what one file may hold."""
+    remote = repository(tmp_path / "a.git")
+    blobs = [git(remote, "hash-object", "-w", "--stdin", given=os.urandom(600_000)).decode().strip() for _ in range(5)]
+    listed = "".join(f"100644 blob {blob}\tf{at}\n" for at, blob in enumerate(blobs))
+    tree = git(remote, "mktree", given=listed.encode()).decode().strip()
+    git(remote, "update-ref", REF, git(remote, "commit-tree", "-m", "x", tree).decode().strip())
+    assert failed(run, remote).reason is Reason.ANCHOR_DIFFERS
+    limited = ("sh", "-c", 'ulimit -f 2048 && exec "$@"', "sh")
+    monkeypatch.setattr("proctor.evidence.anchors.program._LIMITED", limited)
+    assert failed(run, remote).reason is Reason.ANCHOR_UNREACHABLE
+
+
 def test_nothing_of_the_user_s_settings_but_what_lets_git_in(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

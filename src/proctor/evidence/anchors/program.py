@@ -44,6 +44,8 @@ _OWN = (
     ("push.gpgSign", "false"),
     ("push.followTags", "false"),
     ("fetch.recurseSubmodules", "false"),
+    # one file, so that the bound of a file is that of all that is fetched
+    ("fetch.unpackLimit", "1"),
     ("protocol.version", "2"),
 )
 
