@@ -26,7 +26,11 @@ RUN_NOT_FOUND = Words(
 )
 RUN_LOCKED = Words(Family.RUN, "Another process writes this run.", "Wait for it, or end it; `proctor status` names it.")
 RUN_NOT_LIVE = Words(Family.RUN, "No process writes this run now.", "Use `proctor resume` to go on with it.")
-RUN_COMPLETE = Words(Family.RUN, "The run is complete: there is nothing left to do.", "Start another run.")
+RUN_COMPLETE = Words(
+    Family.RUN,
+    "The run is complete: there is nothing left to do.",
+    "Start another run; what its anchors lack `proctor anchor` pushes.",
+)
 OUT_UNUSABLE = Words(Family.RUN, "The run folder cannot be made or written there.", "Choose another --out.")
 DESIGN_CHANGED = Words(
     Family.RUN,
