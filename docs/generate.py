@@ -173,7 +173,7 @@ def checks() -> str:
 
 def withheld() -> str:
     """What a public copy can leave out."""
-    rows = [(f"`{kind.word}`", kind.doc) for kind in import_module("proctor.evidence.public.kinds").Withhold]
+    rows = [(f"`{kind.word}`", kind.doc) for kind in import_module("proctor.evidence.public.withhold").Withhold]
     return table(("kind", "leaves out"), rows)
 
 

@@ -14,8 +14,8 @@ from journal_parts import agent_started, attempt_admitted, attempt_ended, create
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence.kinds import Kind
-from proctor.evidence.public.kinds import Withhold
 from proctor.evidence.public.publish import publish
+from proctor.evidence.public.withhold import Withhold
 
 pytestmark = pytest.mark.real
 

@@ -152,7 +152,7 @@ def _interrupt_once() -> Callable[[Exec], None]:
 
 async def test_a_pause_that_follows_at_once_holds_lanes_that_were_woken() -> None:
     journal, stop = SimpleNamespace(append=_appended), Stop()
-    lanes = Lanes(*(SimpleNamespace(),) * 4, SimpleNamespace(journal=journal), Progress(io.StringIO()), 1)
+    lanes = Lanes(*(SimpleNamespace(),) * 4, SimpleNamespace(journal=journal), Progress(io.StringIO()), 1, Gate(()))
     await lanes.pause(True)
     waiting = asyncio.create_task(lanes.may_start(stop))
     await settled()

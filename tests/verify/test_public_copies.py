@@ -26,8 +26,8 @@ from proctor.core.refusal import Refusal
 from proctor.evidence.kinds import Kind
 from proctor.evidence.lock import Lock
 from proctor.evidence.public.copying import Copier
-from proctor.evidence.public.kinds import DEFAULT, Withhold
 from proctor.evidence.public.publish import Published, publish
+from proctor.evidence.public.withhold import DEFAULT, Withhold
 from proctor.evidence.reader import read_blob, read_entries, shown_blob
 from proctor.evidence.runfolder import RunFolder
 from proctor_verify import verify

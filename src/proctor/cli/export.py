@@ -10,7 +10,7 @@ import click
 
 from proctor.cli.common import json_option, print_json, run_argument
 from proctor.cli.opened import opened
-from proctor.evidence.public.kinds import DEFAULT, Withhold
+from proctor.evidence.public.withhold import DEFAULT, Withhold
 
 if TYPE_CHECKING:
     from proctor.evidence.public.publish import Published

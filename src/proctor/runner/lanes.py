@@ -47,7 +47,7 @@ class Lanes:
         tools: Tools,
         progress: Progress,
         lanes: int,
-        gate: Gate | None = None,
+        gate: Gate,
     ) -> None:
         """`gate` is what the anchors hold shut; open where there are none."""
         self._ready = ready
@@ -57,7 +57,7 @@ class Lanes:
         self._tools = tools
         self._progress = progress
         self._lanes = lanes
-        self._gate = gate or Gate(())
+        self._gate = gate
         self._left: dict[int, int] = {}
         self._opening: dict[int, asyncio.Task[Refusal | None]] = {}
         self._settled: set[str] = set()

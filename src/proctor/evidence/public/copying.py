@@ -12,9 +12,9 @@ from typing import Any, BinaryIO
 from proctor.evidence.entries import BLOB_FIELDS, JOURNAL, damaged
 from proctor.evidence.kinds import Kind
 from proctor.evidence.packs import MAX_FRAME_CONTENT, Blob
-from proctor.evidence.public.kinds import QUARANTINED, Withhold, asks_for_file, asks_for_quarantined
+from proctor.evidence.public.folders import Source, Target, copied, read_at
 from proctor.evidence.public.ledger import Ledger
-from proctor.evidence.public.places import Source, Target, copied, read_at
+from proctor.evidence.public.withhold import QUARANTINED, Withhold, asks_for_file, asks_for_quarantined
 
 _File = dict[str, Any]
 # of a design; manifests, checkpoints and receipts are smaller

@@ -24,9 +24,9 @@ from proctor.evidence.entries import BLOB_FIELDS, JOURNAL, Chain, Entry, damaged
 from proctor.evidence.kinds import FORMAT, Kind
 from proctor.evidence.lock import read_lock
 from proctor.evidence.public.copying import Copier
-from proctor.evidence.public.kinds import DEFAULT, Withhold, kind_of_body
+from proctor.evidence.public.folders import Source, Target
 from proctor.evidence.public.ledger import Ledger
-from proctor.evidence.public.places import Source, Target
+from proctor.evidence.public.withhold import DEFAULT, Withhold, kind_of_body
 from proctor.evidence.reader import read_lines
 from proctor.evidence.runfolder import RunFolder
 from proctor.evidence.withheld import WITHHELD, withheld_refusal
