@@ -146,6 +146,8 @@ def _receipt_witnessed(receipt: TrialReceipt) -> Verdict:
     if not receipt.asked.witnesses:
         return not_applicable("no key was named with --witness")
     for witness in receipt.asked.witnesses:
+        if witness.key.raw == receipt.key.raw:
+            return failed(f"{witness.key.name}, {witness.key.fingerprint}, is the run's own key", "--witness")
         if witness.signed(receipt.signed.note) is None:
             return failed(f"is not signed by {witness.key.name}, {witness.key.fingerprint}", "checkpoint")
     return passed(f"signed by {', '.join(witness.key.name for witness in receipt.asked.witnesses)}")
@@ -180,7 +182,11 @@ RECEIPT_CHECKS: tuple[FileCheck[TrialReceipt], ...] = (
         "at each place given with `--anchor` stand signed checkpoints of the run, that of the receipt among them",
         _receipt_anchored,
     ),
-    FileCheck("receipt.witnessed", "each key given with `--witness` signed the checkpoint", _receipt_witnessed),
+    FileCheck(
+        "receipt.witnessed",
+        "each key given with `--witness` signed the checkpoint, and is not that in `vkey`",
+        _receipt_witnessed,
+    ),
 )
 
 

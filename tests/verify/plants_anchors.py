@@ -25,6 +25,7 @@ from primitives import Signer
 
 PLANTS = Plants(anchored_story)
 WITNESS = Signer(7, "witness.example")
+ALIAS = Signer(1, "somebody.else")
 
 
 # What stands at the anchors now.
@@ -209,6 +210,23 @@ PLANTS.append(
         options=lambda folder: {"witnesses": [WITNESS.vkey]},
     )
 )
+
+
+PLANTS.append(
+    Plant(
+        "key.witnessed",
+        "the operator is his own witness, by another name",
+        story=anchored_story,
+        beside=lambda s, folder: _own_witness_beside(anchored(s), folder),
+        options=lambda folder: {"anchors": [str(kept(folder))], "witnesses": [ALIAS.vkey]},
+    )
+)
+
+
+def _own_witness_beside(s: AnchoredStory, folder: Path) -> None:
+    note = s.pushes[0].note
+    text = note.partition(b"\n\n")[0].decode() + "\n"
+    kept(folder).write_bytes(note + ALIAS.note(text).rpartition(b"\n\n")[2])
 
 
 def cosigned_beside(s: Story, folder: Path, tell: Callable[[bytes], bytes] = bytes) -> None:

@@ -178,8 +178,8 @@ def others_only(signer: Signer, size: int, root: bytes) -> bytes:
     return note(WITNESS, size, root)
 
 
-def with_a_witness(signer: Signer, size: int, root: bytes) -> bytes:
-    own, other = note(signer, size, root), note(WITNESS, size, root)
+def with_a_witness(signer: Signer, size: int, root: bytes, witness: Signer = WITNESS) -> bytes:
+    own, other = note(signer, size, root), note(witness, size, root)
     return own + other.rpartition(b"\n\n")[2]
 
 

@@ -22,6 +22,7 @@ from proof_plants import (
     Plant,
     Receipt,
     note,
+    with_a_witness,
     wrongly_witnessed,
 )
 
@@ -115,6 +116,12 @@ def test_a_receipt_is_held_against_its_witnesses(tmp_path: Path, capsys: pytest.
     for made in (Receipt(), Receipt(make_note=wrongly_witnessed)):
         assert checked(made, asked=asked).failed() == ["receipt.witnessed"]
         assert checked(made, without="receipt.witnessed", asked=asked).exit_status == 0
+    for name in (Signer().name, "somebody.else"):
+        alias = Signer(name=name)
+        made = Receipt(make_note=lambda s, n, r, alias=alias: with_a_witness(s, n, r, alias))
+        own = Asked(witnesses=(notes.witness_key(alias.vkey),))
+        assert checked(made, asked=own).failed() == ["receipt.witnessed"]
+        assert checked(made, without="receipt.witnessed", asked=own).exit_status == 0
     (tmp_path / "x").write_bytes(SOUND["a receipt with a witness's signature"].make())
     assert main([str(tmp_path / "x"), "--key", VKEY, "--witness", WITNESS.vkey]) == 0
     assert "signed by witness.example" in capsys.readouterr().out

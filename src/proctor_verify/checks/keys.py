@@ -11,6 +11,7 @@ from proctor_verify.elsewhere import Head, first_entries
 from proctor_verify.errors import Unreadable
 from proctor_verify.journal import Entry
 from proctor_verify.places import witnessed_here
+from proctor_verify.run import Run
 
 _OPENING = ("run.admitted", "run.resumed")
 
@@ -77,11 +78,21 @@ class Trust(Check):
 class Seen(Check):
     id = "key.witnessed"
     doc = (
-        "each key given with `--witness` signed a checkpoint of this journal: one in the run, at an anchor that was "
-        "given, or the one given with `--since`"
+        "each key given with `--witness` is not the run's own, and signed a checkpoint of this journal: one in the "
+        "run, at an anchor that was given, or the one given with `--since`"
     )
     noun = "key was given with --witness"
+    kinds = _OPENING
     unblinded = True
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self._own: set[bytes] = set()
+
+    def entry(self, entry: Entry) -> None:
+        key = stated_key(entry)
+        if key is not None:
+            self._own.add(key.raw)
 
     def finish(self) -> None:
         witnesses = self.run.elsewhere.asked.witnesses
@@ -97,7 +108,9 @@ class Seen(Check):
         said = []
         for witness, held in zip(witnesses, best, strict=True):
             self.looked += 1
-            if held is None:
+            if witness.key.raw in self._own:
+                self.fail(witness.label, f"{witness.key.fingerprint} is the run's own key, and nobody else's")
+            elif held is None:
                 self.fail(witness.label, f"{witness.key.fingerprint} signed no checkpoint of this journal")
             else:
                 said.append(signed_words(witness, *held))
