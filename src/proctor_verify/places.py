@@ -18,12 +18,11 @@ from proctor_verify.folder import Folder, NotThere
 from proctor_verify.journal import MAX_LINE
 from proctor_verify.outside import small_file, start_of_file
 from proctor_verify.repository import opened
-from proctor_verify.schema import body_fault, envelope_fault
+from proctor_verify.schema import RUN_ID, body_fault, envelope_fault
 from proctor_verify.strictjson import loads_canonical
 
 # A checkpoint every five minutes for a year is about as many.
 MAX_HEADS = 100_000
-_RUN_ID = re.compile(r"[0-9A-Za-z_-]{1,64}", re.ASCII)
 _NOTE_NAME = re.compile(r"[0-9]{12}\.note", re.ASCII)
 _BUNDLE = b"# v"
 
@@ -173,7 +172,7 @@ def _read_git(address: str, run_id: str, place: Place) -> Iterator[tuple[str, by
 def _read_drop(path: Path, run_id: str, place: Place) -> Iterator[tuple[str, bytes | Unreadable]]:
     folder = Folder(path)
     try:
-        runs = (each for each in folder.names() if each.what == "a folder" and _RUN_ID.fullmatch(each.name))
+        runs = (each for each in folder.names() if each.what == "a folder" and RUN_ID.holds(each.name))
         place.others = sum(each.name != run_id for each in islice(runs, MAX_HEADS))
         try:
             names = _some_names(folder, run_id)

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from proctor_verify import notes
 from proctor_verify.errors import Unreadable
+from proctor_verify.schema import RUN_ID
 from proctor_verify.standalone import MAX_BYTES
 from proctor_verify.strictbase64 import decoded
 
 MAX_HASHES = 63
 
-_ORIGIN = re.compile(r"proctor/run/[0-9A-Za-z_-]{1,64}", re.ASCII)
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
 
 
@@ -53,10 +53,10 @@ def signed(data: bytes) -> Signed:
         Unreadable: it is none.
     """
     note = notes.parse(data)
-    head = notes.checkpoint(note.text)
-    if not _ORIGIN.fullmatch(head.origin):
+    found = Signed(note, notes.checkpoint(note.text))
+    if found.head.origin != notes.origin_of(found.run_id) or not RUN_ID.holds(found.run_id):
         raise Unreadable("the checkpoint is of no run: its origin is not proctor/run/ and an id")
-    return Signed(note, head)
+    return found
 
 
 def number(line: str, word: str) -> int:

@@ -28,6 +28,7 @@ from proctor_verify.shapes import (
 )
 from proctor_verify.vocabulary import ANCHORS, BUCKETS, CAUSES, EXITS, MUTATIONS, NETWORKS, REASONS, SCOPES, SCORERS
 
+RUN_ID = matches(r"[0-9A-Za-z_-]{1,64}", "an id")
 TRIAL = matches(r"[0-9a-f]{16}", "a trial id")
 ATTEMPT = matches(r"[0-9a-f]{16}/(?:0|[1-9][0-9]{0,8})", "an attempt id")
 EXCHANGE = matches(r"[0-9a-f]{16}/(?:0|[1-9][0-9]{0,8})/(?:0|[1-9][0-9]{0,8})", "an exchange id")
@@ -118,7 +119,7 @@ _TESTS = where(
 KINDS: dict[str, dict[str, Shape]] = {
     "run.admitted": {
         "format": Shape("1", lambda v: type(v) is int and v == 1),
-        "run_id": matches(r"[0-9A-Za-z_-]{1,64}", "an id"),
+        "run_id": RUN_ID,
         "study": TEXT,
         "stage": TEXT,
         "manifest": _FILE_REF,

@@ -8,6 +8,7 @@ from typing import Any
 from proctor_verify import notes
 from proctor_verify.errors import Unreadable
 from proctor_verify.report import Status
+from proctor_verify.schema import RUN_ID
 from proctor_verify.shapes import (
     COUNT,
     FLAG,
@@ -17,7 +18,6 @@ from proctor_verify.shapes import (
     TIME,
     Shape,
     list_of,
-    matches,
     or_null,
     record,
     where,
@@ -48,7 +48,7 @@ _CHECKS = Shape(
 )
 _PREDICATE = record(
     format=Shape("1", lambda v: type(v) is int and v == 1),
-    run_id=matches(r"[0-9A-Za-z_-]{1,64}", "an id"),
+    run_id=RUN_ID,
     study=TEXT,
     stage=TEXT,
     complete=FLAG,
