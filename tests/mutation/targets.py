@@ -54,7 +54,11 @@ CONDITIONS = frozenset(
         *("comparison turned", "boundary moved", "operand dropped", "negation dropped"),
     }
 )
-WITH_CONDITIONS: frozenset[str] = frozenset()
+WITH_CONDITIONS: frozenset[str] = frozenset(
+    {
+        "proctor_verify.checks.budget_rules",
+    }
+)
 
 
 def in_the_run(module: str, kind: str) -> bool:

@@ -1,13 +1,12 @@
 """The rules of a budget, one check each, under the names that the runner's guards on money have.
 
 Each is multiplied out, so that all is whole numbers but the reserve factor. A budget that is not whole has nothing to
-be compared by: the rules on the amounts of its models pass over it then, and so do those on shares of nothing.
+be compared by: the rules on the amounts of its models pass over it then. Where no cost is expected at all, any cap is a share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from proctor_verify.checks.design import DesignRule
 from proctor_verify.design import Design
@@ -58,14 +57,10 @@ class BudgetWhole(_Rule):
 class _AmountsRule(_Rule):
     """A rule between the amounts of the models, which need to be all there."""
 
-    needs_costs: ClassVar[bool] = False
-
     def faults(self, design: Design, budget: Budget) -> Iterator[str]:
         if next(_unplanned(design, budget), None) is not None:
             return  # said by budget.whole
         total = sum(share.expected for share in budget.shares.values())
-        if self.needs_costs and not total:
-            return  # said by budget.expected-positive
         yield from self.broken(budget, total)
 
     def broken(self, budget: Budget, total: int) -> Iterator[str]:
@@ -95,7 +90,6 @@ class ExpectedPositive(_AmountsRule):
 class CapsProportional(_AmountsRule):
     id = "budget.caps-proportional"
     doc = "each model's cap is its share of the allocation by expected cost, within half of `cap_quantum`"
-    needs_costs = True
 
     def holds(self, budget: Budget, share: Share, total: int) -> bool:
         return 2 * abs(share.cap * total - budget.allocation * share.expected) <= budget.cap_quantum * total
