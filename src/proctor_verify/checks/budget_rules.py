@@ -1,7 +1,8 @@
 """The rules of a budget, one check each, under the names that the runner's guards on money have.
 
 Each is multiplied out, so that all is whole numbers but the reserve factor. A budget that is not whole has nothing to
-be compared by: the rules on the amounts of its models pass over it then. Where no cost is expected at all, any cap is a share.
+be compared by: the rules on the amounts of its models pass over it then. Where no cost is expected at all, any cap is
+in proportion.
 """
 
 from __future__ import annotations
