@@ -55,7 +55,7 @@ DOORS = LOOKS | {
     "proctor.cli.streams._flushed": "/dev/null takes the place of a stream that takes no more",
     "proctor.cli.new._write": "a study for a beginner, into a folder that was asked for",
     "proctor.cli.plan._replace": "the study file, where --write asks for it",
-    "proctor.cli.verify.verify": "the second program, in a process of its own",
+    "proctor.cli.verify._wait_for": "the second program, in a process of its own",
     "proctor.evidence.calls.CallRecord.open": "all guards agree: a gateway's record begins",
     "proctor.evidence.journal.Journal.reopen": "the verdict is on disk: a resume opens its journal",
     "proctor.evidence.keys.load_or_create": "the operator's key is made on first use, and that is said",

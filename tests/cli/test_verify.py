@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,3 +75,16 @@ def test_a_run_or_a_design(proctor, run: Path) -> None:
     for wrong in ([], [run, "--design", run / "design.json"], ["--design", run / "design.json", *key]):
         said = proctor("verify", *wrong)
         assert said.status == 2 and "Either RUN" in said.err
+
+
+def test_a_signal_ends_the_work_and_not_only_the_command(run: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = f"git://127.0.0.1:{silent.getsockname()[1]}/anchors"
+        command = [sys.executable, "-m", "proctor", "verify", str(run), "--anchor", place]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as asked:
+            connection, _ = silent.accept()
+            [worker] = Path(f"/proc/{asked.pid}/task/{asked.pid}/children").read_text().split()
+            asked.terminate()
+            assert asked.wait(timeout=60) == 128 + signal.SIGTERM
+            assert not Path(f"/proc/{worker}").exists()
+            connection.close()

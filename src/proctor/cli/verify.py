@@ -51,7 +51,6 @@ def verify(
     Exit status: 0 all hold, 1 something fails or cannot be told, 2 could not read. Without --key nobody can tell who
     signed; that alone leaves the status as it is.
     """
-    import subprocess
     import sys
 
     from proctor.runner.verifying import on_design, second_program
@@ -65,4 +64,20 @@ def verify(
     else:
         raise click.UsageError("Either RUN (with --key, where you have it) or --design FILE.")
     sys.stdout.flush()
-    return subprocess.run(command, check=False).returncode
+    return _wait_for(command)
+
+
+def _wait_for(command: list[str]) -> int:
+    """The exit status of a program that gets the signals that are meant for this one."""
+    import signal
+    import subprocess
+
+    with subprocess.Popen(command) as child:
+        numbers = (signal.SIGTERM, signal.SIGHUP)
+        before = [signal.signal(number, lambda number, _: child.send_signal(number)) for number in numbers]
+        try:
+            status = child.wait()
+        finally:
+            for number, handler in zip(numbers, before, strict=True):
+                signal.signal(number, handler)
+    return status if status >= 0 else 128 - status

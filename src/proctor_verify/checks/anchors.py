@@ -225,12 +225,14 @@ class Remote(Check):
         "by its key, with the root of this journal at its size; the receipts of that place are of what stands "
         "there"
     )
-    noun = "checkpoints at anchors"
+    noun = "place given with --anchor"
     unblinded = True
 
     def finish(self) -> None:
         for place in self.run.elsewhere.places:
             self._place(place)
+        if self.looked:
+            self.said = f"checkpoints at anchors: {self.looked:,}"
 
     def _place(self, place: Place) -> None:
         for head in place.heads:
