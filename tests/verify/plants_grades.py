@@ -201,3 +201,13 @@ def _(s: Story) -> None:
 @PLANTS.before_sealing("grades.recomputed", "nothing ran, as it says, and nothing is counted")
 def _(s: Story) -> None:
     _set(s, replace(CASES["a report of nothing that ran, and a pass"], tests=None))
+
+
+@PLANTS.before_sealing("design.plan", "a rule for what is solved that is none")
+def _(s: Story) -> None:
+    s.design["grading"]["solved"] = "a good one"
+
+
+@PLANTS.before_sealing("design.plan", "a rule for what is solved whose threshold is none")
+def _(s: Story) -> None:
+    s.design["grading"]["solved"] = "reward >= much"
