@@ -180,6 +180,47 @@ def test_an_agent_inside_needs_a_sandbox_in_which_the_gateway_can_listen() -> No
     assert REGISTRY.run(replace(inside, sandbox=deaf, calling=CALLING)) == []
 
 
+INSIDE = replace(GOOD, calling=replace(CALLING, able=replace(ABLE, inside=True)), network="gateway-only")
+DEAF = replace(
+    AVAILABLE,
+    capabilities=replace(CAPABLE, networks=frozenset({Network.NONE, Network.GATEWAY_ONLY}), gateway=False),
+)
+NO_MODEL = Abilities(needs_model=False, takes_model=False, inside=True)
+SILENT: dict[str, Facts] = {
+    "nothing is known of its money": replace(GOOD, money=None),
+    "nothing is known of its agent": replace(GOOD, calling=None),
+    "nothing is known of a sandbox": replace(INSIDE, sandbox=None),
+    "nothing is known of a network": replace(INSIDE, sandbox=DEAF, network=None),
+    "no sandbox is asked for a network": replace(GOOD, sandbox=None, network="allowlist"),
+    "nobody looked for a repository": replace(GOOD, git=None),
+    "an agent that needs no model": replace(GOOD, calling=CallingFacts("shell", NO_MODEL, (), 0), money=None),
+    "an agent that could call one": replace(
+        GOOD, calling=CallingFacts("either", replace(ABLE, needs_model=False), (), 0), money=None
+    ),
+    "an agent that speaks whatever is asked": replace(
+        GOOD, calling=replace(CALLING, able=replace(ABLE, apis=frozenset()))
+    ),
+    "tasks alone": replace(GOOD, calling=replace(CALLING, able=replace(ABLE, answers_rows=False), rows=0)),
+}
+
+
+@pytest.mark.parametrize("what", SILENT)
+def test_where_a_fact_is_missing_its_guards_say_nothing(what: str) -> None:
+    assert REGISTRY.run(SILENT[what]) == []
+
+
+def test_a_sandbox_that_is_not_there_is_not_asked_what_it_can_do() -> None:
+    gone = replace(DEAF, available=False, refusals=(said(Reason.DOCKER_UNAVAILABLE),))
+    for network in ("gateway-only", "allowlist"):
+        guards = [refusal.guard for refusal in REGISTRY.run(replace(INSIDE, sandbox=gone, network=network))]
+        assert guards == ["sandbox-available"]
+
+
+def test_the_model_without_a_price_is_named() -> None:
+    (refusal,) = REGISTRY.run(FAULTS["prices-whole"][0])
+    assert (refusal.path, refusal.required) == ("models.moon.price", ["cache_write"])
+
+
 def test_only_an_unclean_work_tree_and_another_version_can_be_waived() -> None:
     assert {reason for guard in REGISTRY for reason in guard.waivable} == {Reason.GIT_DIRTY, Reason.RUNTIME_SKEW}
 

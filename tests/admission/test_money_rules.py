@@ -15,7 +15,7 @@ from money_parts import BUDGET, FREE, MONEY, model, one_block, usd, with_amount,
 from proctor.admission.facts import Facts, FolderFacts, MoneyFacts, Request
 from proctor.admission.money import key_facts, money_facts
 from proctor.admission.money_guards import MONEY as GUARDS
-from proctor.budget.rules import Amounts
+from proctor.budget.rules import Amounts, Share
 from proctor.budget.sizing import Kept, Work, scaled, size
 from proctor.core.money import MAX_PICO, ZERO, Usd
 from proctor.core.reasons import Reason
@@ -141,6 +141,36 @@ def test_where_nothing_costs_anything_no_budget_is_needed() -> None:
     free = (model("luna", FREE), model("moon", FREE))
     assert said(replace(MONEY, models=free, budget=None)) == []
     assert said(replace(MONEY, models=(model("luna"), *free[1:]), budget=None)) == ["budget-there"]
+    by_request = replace(FREE, per_request="0.000000000001")
+    assert said(replace(MONEY, models=(model("luna", by_request), *free[1:]), budget=None)) == ["budget-there"]
+    assert said(replace(MONEY, models=free, budget=None, expected_costs={}, caps={}, reserves={})) == []
+
+
+def test_where_no_model_is_there_is_no_ceiling_to_reach() -> None:
+    """A stage of agents that call no model, in a study whose money is spent."""
+    unused = replace(MONEY, names=(), models=(), expected_costs={}, caps={}, reserves={})
+    assert said(with_budget(unused, spent_before=usd("175"))) == []
+
+
+def test_a_model_that_is_expected_to_cost_nothing_may_have_no_reserve_above_its_cap() -> None:
+    """No allocation has a share for it that would be large enough."""
+    unshared = replace(
+        MONEY,
+        expected_costs={"luna": usd("48"), "moon": ZERO},
+        caps={"luna": usd("144"), "moon": ZERO},
+        reserves={"luna": usd("0.4"), "moon": usd("0.0005")},
+    )
+    (refusal,) = GUARDS.run(Facts(REQUEST, money=unshared))
+    assert (refusal.guard, refusal.path) == ("reserves-in-caps", "stages.main.reserves.moon")
+    assert "Raise `allocation`" not in refusal.remedy
+
+
+def test_a_stage_is_short_where_it_is_expected_to_cost_more_than_it_may() -> None:
+    """The smaller of the allocation, and what the cap leaves beside what was spent before."""
+    for changed, limit in (({}, "144"), ({"spent_before": usd("100")}, "50")):
+        frame = replace(BUDGET, **changed)
+        for expected, short in ((usd(limit), False), (usd(limit) + Usd(1), True)):
+            assert Amounts(frame, {"luna": Share(expected, ZERO, ZERO, 1)}).is_short is short
 
 
 def test_a_refusal_says_between_what_an_amount_may_be() -> None:

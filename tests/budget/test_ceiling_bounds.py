@@ -162,6 +162,74 @@ def test_what_earlier_openings_overran_is_remembered() -> None:
     assert crossed.admit_block(0, "m") is not None
 
 
+def test_a_crossing_of_an_earlier_opening_lets_no_hold_follow() -> None:
+    crossed = Ceiling(limits(DOLLAR), {"m": 1}, overran=True, crossed=True)
+    assert crossed.admit_block(0, "m", empty=True) is None
+    assert crossed.hold("a/0", 0, ZERO) == Denial(Scope.OVERRUN, PICO, ZERO, DOLLAR)
+
+
+def test_a_hold_that_an_earlier_opening_refused_lets_no_block_follow() -> None:
+    ceiling = Ceiling(limits(DOLLAR), refused=PICO)
+    refused = Denial(Scope.CEILING, ZERO, PICO, DOLLAR)
+    assert ceiling.closed() == refused
+    assert ceiling.admit_block(0, "m") == refused
+
+
+def test_of_two_refused_holds_the_first_is_why_no_block_is_admitted() -> None:
+    ceiling = admitted(Ceiling(limits(DOLLAR)))
+    first = ceiling.hold("a/0", 0, DOLLAR + PICO)
+    assert ceiling.hold("a/1", 0, DOLLAR + DOLLAR) != first
+    assert first is not None and ceiling.closed() is first
+
+
+@pytest.mark.parametrize("wanted", [ZERO, PICO])
+def test_at_its_limit_every_hold_is_told_that_it_is_passed(wanted: Usd) -> None:
+    ceiling = Ceiling(limits(DOLLAR, before=DOLLAR))
+    passed = Denial(Scope.CEILING, DOLLAR, ZERO, DOLLAR)
+    assert ceiling.closed() == passed
+    assert ceiling.admit_block(0, "m", empty=True) is None
+    assert ceiling.hold("a/0", 0, wanted) == passed
+
+
+def test_a_second_overrun_does_not_undo_a_crossing() -> None:
+    ceiling = admitted(Ceiling(limits(DOLLAR)))
+    ceiling.hold("a/0", 0, DOLLAR - PICO - PICO)
+    ceiling.hold("a/1", 0, PICO)
+    ceiling.hold("a/2", 0, PICO)
+    assert ceiling.settle("a/1", Usd(3)), "past the hard ceiling"
+    ceiling.settle("a/0", ZERO)
+    assert ceiling.settle("a/2", Usd(2)), "far below it"
+    assert ceiling.hold("a/3", 0, ZERO) == Denial(Scope.OVERRUN, Usd(5), ZERO, DOLLAR)
+
+
+def test_a_models_no_for_good_is_said_with_the_numbers_that_it_had() -> None:
+    ceiling = admitted(Ceiling(limits(Usd.parse("10"), m=(DOLLAR + PICO, DOLLAR))))
+    for exchange, amount in (("a/0", DOLLAR), ("a/1", PICO)):
+        ceiling.hold(exchange, 0, amount)
+        ceiling.settle(exchange, amount)
+        assert ceiling.admit_block(1, "m") == Denial(Scope.MODEL_CAP, DOLLAR, DOLLAR, DOLLAR + PICO, "m")
+
+
+def test_of_two_rules_the_one_that_no_end_of_a_block_changes_is_said() -> None:
+    """The model's own cap has room again once its block has ended; the stage's never has."""
+    ceiling = Ceiling(limits(DOLLAR, DOLLAR, m=(DOLLAR, DOLLAR), n=(DOLLAR, ZERO)), {"n": 1})
+    ceiling.admit_block(0, "m", empty=True)
+    ceiling.hold("a/0", 0, PICO)
+    assert ceiling.admit_block(1, "m") == Denial(Scope.CAP, Usd(2), DOLLAR, DOLLAR)
+
+
+def test_of_two_rules_that_a_blocks_end_may_change_the_models_is_said() -> None:
+    ceiling = admitted(Ceiling(limits(DOLLAR, m=(DOLLAR, DOLLAR))))
+    assert ceiling.admit_block(1, "m") == Denial(Scope.MODEL_CAP, DOLLAR, DOLLAR, DOLLAR, "m", final=False)
+
+
+def test_a_block_without_a_model_sets_nothing_aside_and_has_no_cap_but_the_stages() -> None:
+    ceiling = Ceiling(limits(DOLLAR, m=(ZERO, DOLLAR)))
+    assert ceiling.reserve_of(None) == ZERO
+    assert ceiling.admit_block(0, None) is None
+    assert ceiling.hold("a/0", 0, DOLLAR) is None
+
+
 def test_what_an_earlier_opening_charged_counts_against_its_models_cap() -> None:
     roomy = Usd.parse("10")
     ceiling = Ceiling(limits(roomy, a=(DOLLAR, DOLLAR), b=(DOLLAR, DOLLAR)), {"a": 1})

@@ -56,6 +56,7 @@ CONDITIONS = frozenset(
 )
 WITH_CONDITIONS: frozenset[str] = frozenset(
     {
+        *("proctor.budget.ceiling", "proctor.budget.rules", "proctor.admission.model_guards"),
         "proctor_verify.checks.budget_rules",
     }
 )
