@@ -62,12 +62,12 @@ def budget_whole(facts: Facts) -> Iterable[Refusal]:
 @guard("expected-positive", "The expected cost of a stage with a budget is above zero.", Reason.BUDGET_INCONSISTENT)
 def expected_positive(facts: Facts) -> Iterable[Refusal]:
     """Caps are shares of it."""
-    money, amounts = _both(facts)
-    if money is not None and amounts is not None and amounts.total == ZERO:
+    both = _both(facts)
+    if both is not None and both[1].total == ZERO:
         yield Refusal(
             Reason.BUDGET_INCONSISTENT,
             "the expected costs of the stage come to nothing",
-            path=_path(money, "expected_costs"),
+            path=_path(both[0], "expected_costs"),
             observed=str(ZERO),
             required="above zero",
         )
@@ -80,9 +80,10 @@ def expected_positive(facts: Facts) -> Iterable[Refusal]:
 )
 def caps_proportional(facts: Facts) -> Iterable[Refusal]:
     """Together they are at most the allocation and half a quantum for each model."""
-    money, amounts = _both(facts)
-    if money is None or amounts is None or amounts.total == ZERO:
+    both = _both(facts)
+    if both is None or both[1].total == ZERO:
         return
+    money, amounts = both
     for name, share in amounts.shares.items():
         wanted = amounts.cap_range(name)
         if not wanted.holds(share.cap):
@@ -101,9 +102,10 @@ def caps_proportional(facts: Facts) -> Iterable[Refusal]:
 )
 def reserves_proportional(facts: Facts) -> Iterable[Refusal]:
     """A block is admitted by what it is likely to need."""
-    money, amounts = _both(facts)
-    if money is None or amounts is None:
+    both = _both(facts)
+    if both is None:
         return
+    money, amounts = both
     for name, share in amounts.shares.items():
         wanted = amounts.reserve_range(name)
         if not wanted.holds(share.reserve):
@@ -131,9 +133,10 @@ def allocation_in_cap(facts: Facts) -> Iterable[Refusal]:
 @guard("reserves-in-caps", "No reserve of a block is above its model's cap.", Reason.BUDGET_INCONSISTENT)
 def reserves_in_caps(facts: Facts) -> Iterable[Refusal]:
     """Otherwise not even the first block would be admitted."""
-    money, amounts = _both(facts)
-    if money is None or amounts is None:
+    both = _both(facts)
+    if both is None:
         return
+    money, amounts = both
     for name, share in amounts.shares.items():
         if share.reserve > share.cap:
             yield _off(
@@ -184,8 +187,13 @@ def spend_confirmed(facts: Facts) -> Iterable[Refusal]:
         yield Refusal(Reason.SPEND_NOT_CONFIRMED, "the run can cost money, and nobody agreed to that", path="--yes")
 
 
-def _both(facts: Facts) -> tuple[MoneyFacts | None, Amounts | None]:
-    return facts.money, None if facts.money is None else amounts_of(facts.money)
+def _both(facts: Facts) -> tuple[MoneyFacts, Amounts] | None:
+    """What the study says and the amounts of it, where all of them are there."""
+    money = facts.money
+    if money is None:
+        return None
+    amounts = amounts_of(money)
+    return None if amounts is None else (money, amounts)
 
 
 def _path(money: MoneyFacts, key: str) -> str:
