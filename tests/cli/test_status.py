@@ -113,7 +113,7 @@ async def test_a_run_that_is_over_and_still_held_is_said_to_push_its_last_checkp
     finally:
         lock.release()
     assert "does not answer just now: it pushes the last checkpoint" in said.out
-    assert paused.status == 3 and "see `proctor status`, and try again" in resumed.err
+    assert paused.status == 3 and "see `proctor status`, and try again" in paused.err
 
 
 async def test_pause_is_handed_to_the_run(proctor, tmp_path: Path) -> None:
