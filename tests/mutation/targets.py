@@ -57,7 +57,7 @@ CONDITIONS = frozenset(
 WITH_CONDITIONS: frozenset[str] = frozenset(
     {
         *("proctor.budget.ceiling", "proctor.budget.rules", "proctor.admission.model_guards"),
-        "proctor_verify.checks.budget_rules",
+        *(f"proctor_verify.checks.{name}" for name in ("budget_rules", "finals", "grades")),
     }
 )
 

@@ -61,8 +61,8 @@ class Agree(Check):
         if entry.body["attempt"] is None:
             if final.grade != "ungraded" or final.reason is None or final.reward is not None:
                 return f"is {final.grade} without an attempt"
-            if last is not None and last.grade is not None and last.outcome == "completed":
-                return f"passes over {last.id}, which was graded"
+            if last is not None and last.outcome == "completed":
+                return f"passes over {last.id}, which came to its end"
             return None
         if last is None or last.id != entry.body["attempt"]:
             return None  # said by finals.one
