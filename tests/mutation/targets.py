@@ -23,7 +23,7 @@ RULES: Mapping[str, tuple[str, ...]] = {
 CHECKS: Mapping[str, tuple[str, ...]] = {"proctor_verify.checks.files": ("verify/test_kept_from_us.py",)}
 # Guards and what they lean on. Modules of guards are found by their registries, and judged by the first of these.
 GUARDS: Mapping[str, tuple[str, ...]] = {
-    "proctor.admission.anchors": ("admission/test_guards.py", "admission/test_gathered.py"),
+    "proctor.admission.anchors": ("admission/test_guards.py", "admission/test_anchor_places.py"),
     "proctor.admission.guards": ("admission/test_guards.py",),
     "proctor.admission.model_guards": ("admission/test_guards.py",),
     "proctor.admission.money_guards": ("admission/test_guards.py", "admission/test_money_rules.py"),
