@@ -200,6 +200,7 @@ SILENT: dict[str, Facts] = {
     "an agent that speaks whatever is asked": replace(
         GOOD, calling=replace(CALLING, able=replace(ABLE, apis=frozenset()))
     ),
+    "a waiver of what may be waived": replace(GOOD, request=replace(GOOD.request, waive=("git_dirty",))),
     "tasks alone": replace(GOOD, calling=replace(CALLING, able=replace(ABLE, answers_rows=False), rows=0)),
 }
 
@@ -214,6 +215,26 @@ def test_a_sandbox_that_is_not_there_is_not_asked_what_it_can_do() -> None:
     for network in ("gateway-only", "allowlist"):
         guards = [refusal.guard for refusal in REGISTRY.run(replace(INSIDE, sandbox=gone, network=network))]
         assert guards == ["sandbox-available"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "guard_id"),
+    [
+        (replace(GOOD, selected=0, tasks=(said(Reason.TASK_UNREADABLE),)), "tasks-readable"),
+        (replace(GOOD, selected=0, questions=(said(Reason.QUESTION_INVALID),)), "questions-sound"),
+        (replace(GOOD, folder=FolderFacts(admitted=True, complete=True)), "run-new"),
+        (replace(RESUME, folder=FolderFacts(admitted=False, complete=None)), "run-there"),
+    ],
+    ids=["no task could be read", "no row could be read", "a complete run is run again", "no run is resumed"],
+)
+def test_what_follows_from_a_fault_is_not_said_too(facts: Facts, guard_id: str) -> None:
+    assert [refusal.guard for refusal in REGISTRY.run(facts)] == [guard_id]
+
+
+@pytest.mark.parametrize(("head", "said"), [(None, "no commit yet"), ("a" * 40, "changes that no commit holds")])
+def test_a_repository_without_a_commit_is_told_from_one_with_changes(head: str | None, said: str) -> None:
+    (refusal,) = REGISTRY.run(replace(GOOD, git=GitFacts(GitState.DIRTY, head, changes=1)))
+    assert refusal.message.endswith(said)
 
 
 def test_the_model_without_a_price_is_named() -> None:
@@ -231,6 +252,7 @@ def test_only_an_unclean_work_tree_and_another_version_can_be_waived() -> None:
         ("0.11.0", True),
         ("0.11", True),
         ("0.99.9", True),
+        ("1", False),
         ("1.0", False),
         ("0.9", False),
         ("0.11.0rc1", True),

@@ -209,7 +209,7 @@ def git_clean(facts: Facts) -> Iterable[Refusal]:
 def components_supported(facts: Facts) -> Iterable[Refusal]:
     """Found before the run, not in the middle of it."""
     for component in facts.components:
-        if component.version is None or not _in_range(component):
+        if not _in_range(component):
             yield Refusal(
                 Reason.VERSION_UNSUPPORTED,
                 f"{component.name} is outside of its supported range",
@@ -291,7 +291,7 @@ REGISTRY.include(ANCHORS)
 def _in_range(component: Component) -> bool:
     parts = []
     for part in (component.version or "").split("."):
-        digits = part[: len(part) - len(part.lstrip("0123456789"))] if part else ""
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
         if not digits:
             break
         parts.append(int(digits))
