@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 _ALL_ORDERS_UP_TO = 4
 
 
-class _Stream:
+class Stream:
     """Words of 64 bits, named by a seed and a text."""
 
     def __init__(self, seed: int, text: str) -> None:
@@ -24,6 +24,7 @@ class _Stream:
         self._next = 0
 
     def below(self, bound: int) -> int:
+        """The next number below a bound from 1 to 2^64."""
         # Rejected: the last words, which would make small remainders likelier.
         limit = 2**64 - 2**64 % bound
         while True:
@@ -34,6 +35,7 @@ class _Stream:
                 return word % bound
 
     def shuffle(self, items: MutableSequence[_T]) -> None:
+        """Put them in the order that the next numbers say."""
         for i in range(len(items) - 1, 0, -1):
             j = self.below(i + 1)
             items[i], items[j] = items[j], items[i]
@@ -49,7 +51,7 @@ class Order:
         index = 0
         for at, model in enumerate(design.models):
             # `-` stands for no model.
-            stream = _Stream(design.seed, f"order/{design.stage}/{'-' if model is None else model}")
+            stream = Stream(design.seed, f"order/{design.stage}/{'-' if model is None else model}")
             order = array("I", range(self.blocks_of_model))
             stream.shuffle(order)
             for place in order:
@@ -67,11 +69,7 @@ class Order:
 class _Arms:
     """The order of the arms at each place of one model's blocks."""
 
-    def __init__(self, stream: _Stream, count: int) -> None:
-        self._bases = [tuple(range(count))]
-        self._start = 0
-        if count == 1:
-            return
+    def __init__(self, stream: Stream, count: int) -> None:
         if count <= _ALL_ORDERS_UP_TO:
             self._bases = [(0, *rest) for rest in permutations(range(1, count))]
             stream.shuffle(self._bases)

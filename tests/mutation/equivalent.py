@@ -31,6 +31,13 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         _ENCODES,
     ),
     Equivalent(
+        "proctor_verify.checks.order",
+        "Ordered.entry",
+        "place < self._reached[model]",
+        "place <= self._reached[model]",
+        "a trial that began in this opening already is passed over above, and no two of a model have one place",
+    ),
+    Equivalent(
         "proctor_verify.checks.summaries",
         "Summaries._want",
         "self.fail_at(entry, f'names {path}, which cannot hold what the journal adds up to: {error}')",

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from designs import make_model, make_task
-from primitives import drawn_order
+from hypothesis import given
+from hypothesis import strategies as st
+from primitives import canonical, drawn_order, sha256
 
 from proctor_verify.design import Design, Trials
-from proctor_verify.order import Order
+from proctor_verify.order import Order, Stream
 
 VECTORS: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "vectors/order.json").read_bytes())
 
@@ -54,3 +56,21 @@ def test_indices_go_on_from_one_model_to_the_next() -> None:
     names = [[design.arms[arm] for arm in order.arms_at(index)] for index in range(len(drawn))]
     assert names == [arms for _, arms in drawn]
     assert {model for (_, model, _), _ in drawn[: len(drawn) // 2]} == {"b"}
+
+
+def _words(seed: int, count: int) -> list[int]:
+    return [int(sha256(canonical([seed, "text", n]))[:16], 16) for n in range(count)]
+
+
+@given(st.integers(0, 1000), st.integers(2**63 + 1, 2**64))
+def test_words_past_the_last_multiple_of_the_bound_are_passed_over(seed: int, bound: int) -> None:
+    """Of such a bound there is one multiple, so that up to half of all words are."""
+    stream = Stream(seed, "text")
+    wanted = [word for word in _words(seed, 20) if word < bound]
+    assert [stream.below(bound) for _ in wanted] == wanted
+
+
+def test_the_last_multiple_of_the_bound_itself_is_passed_over() -> None:
+    words = {seed: _words(seed, 2) for seed in range(100)}
+    seed, (bound, after) = next((seed, two) for seed, two in words.items() if two[0] > max(2**63, two[1]))
+    assert Stream(seed, "text").below(bound) == after

@@ -22,7 +22,7 @@ class Ordered(Check):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         models = len(run.design.models) if run.design is not None else 0
-        # By model: all before this place was tried; the place reached in this opening.
+        # By model: all before this place was tried, or passed over; the place reached in this opening.
         self._tried = [0] * models
         self._reached = [-1] * models
         self._opening = 0
@@ -41,8 +41,7 @@ class Ordered(Check):
         if self._opening != opening:
             self._opening, self._reached = opening, [-1] * len(self._reached)
         model, place = self._place(trial)
-        never = not trials.attempts[trial]
-        next_place = self._next(model) if never else place
+        next_place = self._next(model)
         if place < self._reached[model]:
             before = self._trial(model, self._reached[model])
             self.fail_at(entry, f"begins {entry.body['trial']} after {trials.id_of(before)}, which is drawn later")
@@ -51,14 +50,13 @@ class Ordered(Check):
             self.fail_at(entry, f"begins {entry.body['trial']} before {trials.id_of(passed)}, which is drawn earlier")
         # What was passed over is said once.
         self._reached[model] = max(self._reached[model], place)
-        if never:
-            self._tried[model] = max(self._tried[model], place + 1)
+        self._tried[model] = max(self._tried[model], place + 1)
 
     def _next(self, model: int) -> int:
         """The first place of a trial that was never tried and has no final."""
         place, trials = self._tried[model], self.trials
         end = self._order.blocks_of_model * len(self.design.arms)
-        while place < end and (trials.final[trial := self._trial(model, place)] or trials.attempts[trial]):
+        while place < end and trials.final[self._trial(model, place)]:
             place += 1
         self._tried[model] = place
         return place
