@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,10 @@ async def test_a_budget_is_an_amount_above_zero(tmp_path: Path, budget: str) -> 
         ({"upstream": "http://h/v1", "price": ("1", "2")}, ["output_unbounded"]),
         ({"upstream": "http://h/v1", "price": ("-1", "2"), "max_output_tokens": 9}, ["invalid_value"]),
         ({"upstream": "http://h/v1", "price": ("a", "2"), "max_output_tokens": 9}, ["invalid_value"]),
+        ({"upstream": "openay", "models": ("m",)}, ["provider_unknown"]),
+        ({"upstream": "openay", "price": ("1", "2")}, ["provider_unknown"]),
+        ({"upstream": "http://h/v1"}, ["price_unknown"]),
+        ({"price": ("a", "2")}, ["invalid_value"]),
         ({"upstream": "anthropic"}, ["key_missing"]),
         ({"key_env": "NO_SUCH_KEY"}, ["key_missing"]),
         ({"models": ("gpt-4o-mini", "whisper-1", "")}, ["price_unknown", "invalid_value"]),
@@ -105,6 +110,45 @@ async def test_a_record_goes_on_below_its_budget_alone(tmp_path: Path) -> None:
         await admit_gateway(replace(asked, budget="9"), KEYS)
     assert refused.value.reason is Reason.RUN_LOCKED
     await admitted.record.close({})
+
+
+async def opened(asked: GatewayRequest, environ: dict[str, str] | None = None) -> AdmittedGateway:
+    """Admitted, and closed again."""
+    admitted = await admit_gateway(asked, KEYS if environ is None else environ)
+    assert isinstance(admitted, AdmittedGateway), [str(refusal) for refusal in admitted]
+    await admitted.record.close({})
+    return admitted
+
+
+async def test_a_record_may_be_empty_or_stand_in_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
+    (tmp_path / "calls.jsonl").touch()
+    for record in (tmp_path / "calls.jsonl", tmp_path / "some/folder/calls.jsonl"):
+        await opened(request(tmp_path, record=record))
+        assert record.stat().st_size > 0
+
+
+async def test_below_a_file_no_record_can_be_made(tmp_path: Path) -> None:
+    (tmp_path / "notes").touch(0o755)
+    assert await reasons(request(tmp_path, record=tmp_path / "notes/calls.jsonl")) == ["out_unusable"]
+
+
+async def test_no_record_can_be_made_where_we_may_not_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    assert await reasons(request(tmp_path)) == ["out_unusable"]
+    assert not list(tmp_path.iterdir())
+
+
+async def test_prices_are_those_of_the_day_that_is_asked_for_or_of_today(tmp_path: Path) -> None:
+    for day in ("2026-06-01", None):
+        record = tmp_path / f"{day}.jsonl"
+        before = SystemClock().utc()[:10]
+        await opened(request(tmp_path, record=record, priced_on=day))
+        said = json.loads(record.read_text().splitlines()[0])["body"]
+        assert said["priced_on"] in ((before, SystemClock().utc()[:10]) if day is None else (day,))
+
+
+async def test_what_needs_no_key_is_handed_none(tmp_path: Path) -> None:
+    assert (await opened(request(tmp_path, upstream="practice"), {})).keys == {}
 
 
 async def test_a_folder_in_the_records_place_is_left_alone(tmp_path: Path) -> None:

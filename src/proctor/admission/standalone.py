@@ -176,8 +176,9 @@ async def admit_gateway(request: GatewayRequest, environ: Mapping[str, str]) -> 
     request = replace(request, priced_on=request.priced_on or SystemClock().utc()[:10])
     facts, models = await asyncio.to_thread(look, request, environ)
     refusals = GATEWAY.run(facts)
-    if refusals or facts.budget is None:
+    if refusals:
         return tuple(refusals)
+    assert facts.budget is not None, "one that cannot be read was refused"
     record = await CallRecord.open(request.record, {**request.as_record(), "process": opening()}, SystemClock())
     token = seal_admitted(
         run_id=record.run_id,
