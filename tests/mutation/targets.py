@@ -56,7 +56,8 @@ CONDITIONS = frozenset(
 )
 WITH_CONDITIONS: frozenset[str] = frozenset(
     {
-        *("proctor.budget.ceiling", "proctor.budget.rules", "proctor.admission.model_guards"),
+        *("proctor.budget.ceiling", "proctor.budget.rules"),
+        *("proctor.admission.model_guards", "proctor.admission.money_guards"),
         *(f"proctor_verify.checks.{name}" for name in ("budget_rules", "finals", "grades", "order")),
         *(f"proctor_verify.{name}" for name in ("order",)),
     }
