@@ -20,7 +20,11 @@ RULES: Mapping[str, tuple[str, ...]] = {
     "proctor_verify.strictjson": ("verify/test_json_vectors.py", "verify/test_json_differential.py"),
 }
 # Checks of which more than stories are asked.
-CHECKS: Mapping[str, tuple[str, ...]] = {"proctor_verify.checks.files": ("verify/test_kept_from_us.py",)}
+CHECKS: Mapping[str, tuple[str, ...]] = {
+    "proctor_verify.checks.anchors": ("verify/test_anchor_stories.py",),
+    "proctor_verify.checks.checkpoints": ("verify/test_anchor_stories.py",),
+    "proctor_verify.checks.files": ("verify/test_kept_from_us.py",),
+}
 # Guards and what they lean on. Modules of guards are found by their registries, and judged by the first of these.
 GUARDS: Mapping[str, tuple[str, ...]] = {
     "proctor.admission.anchors": ("admission/test_guards.py", "admission/test_anchor_places.py"),
@@ -57,7 +61,7 @@ CONDITIONS = frozenset(
 WITH_CONDITIONS: frozenset[str] = frozenset(
     {
         *("proctor.budget.ceiling", "proctor.budget.rules"),
-        *("proctor.admission.model_guards", "proctor.admission.money_guards"),
+        *(f"proctor.admission.{name}" for name in ("guards", "model_guards", "money_guards")),
         *(f"proctor_verify.checks.{name}" for name in ("budget_rules", "finals", "grades", "order")),
         *(f"proctor_verify.{name}" for name in ("order",)),
     }
