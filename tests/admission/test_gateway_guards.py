@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,7 +53,8 @@ FAULTS: dict[str, list[Fault]] = {
     ],
     "record-free": [
         Fault(Reason.WOULD_OVERWRITE, record=damaged),
-        Fault(Reason.OUT_UNUSABLE, record=lambda path: path.symlink_to(path.name)),
+        Fault(Reason.EVIDENCE_UNREADABLE, record=lambda path: path.symlink_to(path.name)),
+        Fault(Reason.EVIDENCE_UNREADABLE, record=os.mkfifo),
     ],
     "budget-left": [Fault(Reason.CEILING_REACHED, {"budget": CHARGED})],
 }

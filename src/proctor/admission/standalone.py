@@ -155,7 +155,7 @@ def look(request: GatewayRequest, environ: Mapping[str, str]) -> tuple[GatewayFa
     unresolved: list[Refusal] = []
     priced = not request.is_url or request.price is not None
     # a name of ours, where none is given, has the address, the format and the price read all the same
-    named = request.models or ((_ANY,) if request.is_url or request.price is not None else ())
+    named = request.models or ((_ANY,) if request.price is not None else ())
     for name in named if priced and (request.is_url or request.upstream in PROVIDERS) else ():
         try:
             models.find(name)
@@ -196,8 +196,6 @@ def _record(path: Path) -> tuple[CallState | None, Refusal | None]:
     try:
         if not os.path.lexists(path):
             return None, _unwritable(path.absolute().parent)
-        if path.stat().st_size == 0:
-            return None, None
         return read_calls(path), None
     except OSError as error:
         return None, Refusal(Reason.OUT_UNUSABLE, f"the record cannot be used: {error.strerror}", path="--record")
