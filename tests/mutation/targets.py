@@ -47,8 +47,8 @@ SITES = frozenset(
 # Modules whose survivors nobody has gone through: `--every` runs them. A new one is in the run from its first day.
 NOT_YET = frozenset(
     {
-        *(f"proctor_verify.checks.{name}" for name in ("anchors", "checkpoints", "standing")),
-        *(RULES.keys() - {f"proctor_verify.{name}" for name in ("canonical", "strictbase64", "verdicts")}),
+        *(f"proctor_verify.checks.{name}" for name in ("anchors", "checkpoints")),
+        *(f"proctor_verify.{name}" for name in ("journal", "money", "prices", "strictjson")),
     }
 )
 # And where conditions are in it, too: forced and turned, operands and negations dropped, boundaries moved by one.
@@ -61,7 +61,7 @@ CONDITIONS = frozenset(
 WITH_CONDITIONS: frozenset[str] = frozenset(
     {
         *("proctor.budget.ceiling", "proctor.budget.rules"),
-        *(f"proctor.admission.{name}" for name in ("anchors", "guards", "model_guards", "money_guards")),
+        *(f"proctor.admission.{name}" for name in ("anchors", "guards", "model_guards", "money_guards", "standalone")),
         *(f"proctor_verify.checks.{name}" for name in ("budget_rules", "finals", "grades", "order")),
         *(f"proctor_verify.{name}" for name in ("order",)),
     }
