@@ -77,8 +77,8 @@ class Money:
         self.closed_models: set[str] = set()
         self.refused = False
         self._blocks: dict[int, _Block] = {}
-        # those that have set something aside
-        self._reserved: set[int] = set()
+        # those that this opening admitted, and that have not ended
+        self._admitted: set[int] = set()
 
     @property
     def total(self) -> int:
@@ -98,7 +98,7 @@ class Money:
         self.refused = self.refused or "ceiling" in self.closed
         self.closed.clear()
         self.closed_models.clear()
-        for index in list(self._reserved):
+        for index in list(self._admitted):
             self.block_ended(index)
 
     def block_admitted(self, index: int, model: str | None, reserve: str | None) -> None:
@@ -107,17 +107,16 @@ class Money:
         block = self._block(index, model)
         self._changed(block, -block.open)
         block.reserve = pico(reserve) if reserve is not None else 0
-        if block.reserve:
-            self._reserved.add(index)
+        self._admitted.add(index)
         self._changed(block, block.open)
 
     def block_ended(self, index: int) -> None:
         """A block gives back what is left of its reserve."""
+        self._admitted.discard(index)
         block = self._blocks.get(index)
         if block is not None:
             self._changed(block, -block.open)
             block.reserve = block.settled = 0
-            self._reserved.discard(index)
             self._changed(block, block.open)
             self._forget(index, block)
 

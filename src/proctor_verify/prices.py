@@ -53,10 +53,9 @@ class Prices:
         """What that usage costs, or None where a bucket of it has no price."""
         tiers = self._tiers
         at = 0
-        if len(tiers) > 1:
-            inputs = sum(count for bucket, count in usage.items() if bucket in INPUTS)
-            while (most := tiers[at].most) is not None and inputs > most:
-                at += 1
+        inputs = sum(count for bucket, count in usage.items() if bucket in INPUTS)
+        while (most := tiers[at].most) is not None and inputs > most:
+            at += 1
         prices = tiers[at].by_bucket
         total = self._request
         for bucket, count in usage.items():
@@ -75,7 +74,7 @@ class Prices:
             if tier.dearest is None:
                 return None
             dearest_in, dearest_out = tier.dearest
-            within = inputs if tier.most is None or inputs < tier.most else tier.most
+            within = inputs if tier.most is None else min(inputs, tier.most)
             most = max(most, dearest_in * within + dearest_out * outputs)
         return -(-(most + self._request) // MILLION)
 

@@ -44,4 +44,11 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "pass",
         _ENCODES,
     ),
+    Equivalent(
+        "proctor_verify.money",
+        "Money._forget",
+        "if not block.held and (not block.reserve)",
+        "if False",
+        "a block that has nothing set aside and holds nothing takes up nothing: forgetting it saves memory alone",
+    ),
 )

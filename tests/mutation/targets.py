@@ -63,7 +63,7 @@ WITH_CONDITIONS: frozenset[str] = frozenset(
         *("proctor.budget.ceiling", "proctor.budget.rules"),
         *(f"proctor.admission.{name}" for name in ("anchors", "guards", "model_guards", "money_guards", "standalone")),
         *(f"proctor_verify.checks.{name}" for name in ("budget_rules", "finals", "grades", "order")),
-        *(f"proctor_verify.{name}" for name in ("order",)),
+        *(f"proctor_verify.{name}" for name in ("money", "order")),
     }
 )
 

@@ -14,16 +14,18 @@ NOTHING = money(0)
 
 
 def refused_story(signer: Signer | None = None) -> Story:
-    """Opening 1 says that the ceiling is reached. 2 says nothing of it, and 3 says it again."""
+    """Opening 1 says that the ceiling is reached. 2 says nothing of it; 3 ends what is left, and says it again."""
     s = Story(money_design(), signer=signer or Signer())
     s.admit()
     s.block(0)
-    attempt = s.start(0, s.arms(0)[0])
-    s.reached("ceiling", "0.200000000000")
-    s.refuse(attempt, "ceiling_reached", "0.200000000000")
-    s.run_out(attempt, "ceiling_reached")
-    s.end(attempt, exception="ceiling_reached")
-    s.final(attempt)
+    for number, arm in enumerate(s.arms(0)):
+        attempt = s.start(0, arm)
+        if not number:
+            s.reached("ceiling", "0.200000000000")
+        s.refuse(attempt, "ceiling_reached", "0.200000000000")
+        s.run_out(attempt, "ceiling_reached")
+        s.end(attempt, exception="ceiling_reached")
+        s.final(attempt)
     s.add("run.draining", cause="ceiling_reached")
     s.stop(4, "ceiling_reached")
     s.checkpoint(named=False)
@@ -33,8 +35,14 @@ def refused_story(signer: Signer | None = None) -> Story:
         s.add("run.draining", cause="SIGINT")
         s.stop(130, "interrupted")
         s.checkpoint(named=False)
+    length = len(s.steps)
+    s.block(0)
+    s.find("block.admitted", -1).body["reserve"] = NOTHING
+    s.add("block.ended", block=0)
     s.reached("ceiling", "0.000000000001")
-    s.insert_before(s.find("run.draining", -1), s.steps.pop())
+    added = s.steps[length:]
+    del s.steps[length:]
+    s.insert_before(s.find("run.draining", -1), *added)
     return s
 
 
@@ -208,6 +216,11 @@ def _margin(s: Story, ceiling: int) -> None:
 def just_to_the_ceiling(s: Story) -> None:
     """No fault: then one that holds nothing is admitted."""
     _overrun_to_the_ceiling(s)
+    _count_after_the_overrun(s)
+
+
+def _count_after_the_overrun(s: Story) -> None:
+    """The attempt goes on with an exchange that holds nothing."""
     attempt = s.find("exchange.ended", overrun=True).body["attempt"]
     s.open[attempt] = s.find("attempt.admitted", attempt=attempt).body
     length = len(s.steps)
@@ -248,6 +261,12 @@ def passed_for_a_while(s: Story) -> None:
 def _(s: Story) -> None:
     _passed_for_a_while(s, 1)
     _also_refused(s, held=money(1))
+
+
+@plant("budget.ceiling", "one that holds nothing, below a ceiling that was passed")
+def _(s: Story) -> None:
+    _passed_for_a_while(s, 1)
+    _count_after_the_overrun(s)
 
 
 # Ends.

@@ -122,7 +122,7 @@ def _overran_before(s: Story) -> None:
     """The first exchange of the attempt that was lost is charged a little more than it held."""
     lost = s.find("run.recovered").body["lost"][0]
     ended = _ended(s, attempt=lost)
-    usage = {"input": 10, "output": 1000}
+    usage = {"input": 10, "output": 660}
     charged = cost(s.rows_of("model-0"), usage)
     assert picodollars(charged) > picodollars(s.bounds[ended.body["exchange"]]) and money(0)
     ended.body.update(usage=usage, charged=charged, overrun=True)

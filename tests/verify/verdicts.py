@@ -291,3 +291,8 @@ def _(s: Story) -> None:
 
 
 case("a request for which there is no price", story=free_story)(no_price_for_what_was_asked)
+
+
+@case("more is charged than is held, without a budget", "costs.recomputed ceiling.disclosed", story=free_story)
+def _(s: Story) -> None:
+    s.find("exchange.ended").body.update(charged="0.000000000001", overrun=True)

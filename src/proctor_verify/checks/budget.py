@@ -34,34 +34,29 @@ class BudgetBlocks(Check):
         budget = self.design.parts.budget
         if budget is None or body["reserve"] is None:
             if budget is not None or body["reserve"] is not None:
-                there = "no budget" if budget is None else "one"
-                self.fail_at(entry, f"sets {body['reserve']} aside, and the design has {there}")
+                said = f"sets {body['reserve']} aside"
+                self.fail_at(entry, f"{said}, and the design has {'no budget' if budget is None else 'one'}")
             return
         fault = self._reserve(block, budget, body)
-        if fault is None:
+        # of a block of which nothing is left to run nothing is asked: it is opened to be ended
+        if fault is None and not self.run.is_settled(block):
             fault = self._room(budget, body)
-            if fault is not None and self._is_over(block):
-                return  # it is opened to be ended
         if fault is not None:
             self.fail_at(entry, fault)
-
-    def _is_over(self, block: int) -> bool:
-        """Whether nothing of it is left to run."""
-        return self.run.blocks.finals[block] == len(self.design.arms) or self.run.is_settled(block)
 
     def _reserve(self, block: int, budget: Budget, body: dict[str, Any]) -> str | None:
         share = budget.shares.get(body["model"])
         wanted = share.reserve if share is not None else 0
         said, finals = pico(body["reserve"]), self.run.blocks.finals[block]
-        if said == wanted and (finals < len(self.design.arms) or not wanted):
+        if said == wanted and finals < len(self.design.arms):
             return None
-        if said == 0 and self._is_over(block):
+        if said == 0 and self.run.is_settled(block):
             return None
         return f"sets {body['reserve']} aside for a block with {finals} finals, whose model's reserve is {usd(wanted)}"
 
     def _room(self, budget: Budget, body: dict[str, Any]) -> str | None:
         money, model, reserve = self.run.money, body["model"], pico(body["reserve"])
-        if money.overran or money.crossed:
+        if money.overran:
             return "admits a block after an overrun"
         share = budget.shares.get(model)
         if money.refused or money.closed - {"model_cap"} or model in money.closed_models:
@@ -141,7 +136,7 @@ class CeilingDisclosed(Check):
         if scope == "ceiling" and money.refused:
             return None  # said again: what an earlier opening said of it holds
         # where nothing is asked for, the ceiling alone can be passed already
-        if spent + wanted > limit or (scope == "ceiling" and not wanted and spent >= limit):
+        if spent + wanted > limit or (scope == "ceiling" and spent >= limit):
             return None
         return f"says that {scope} is reached, and {body['wanted']} on top of {body['spent']} fits"
 
@@ -158,8 +153,7 @@ class CeilingDisclosed(Check):
         if reason in NOT_PASSED:
             return f"refuses a request for {reason}, and holds {body['held']} for it" if held else None
         if reason == "price_unknown":
-            model = self.design.parts.models.get(body["model"])
-            unpriced = model is not None and model.prices.worst_case(0, 0) is None
+            unpriced = self.design.parts.models[body["model"]].prices.worst_case(0, 0) is None
             return None if unpriced and not held else "refuses an exchange for want of a price that there is"
         if budget is None or reason == "budget_absent":
             fits = budget is None and reason == "budget_absent" and held
