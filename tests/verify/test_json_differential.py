@@ -12,11 +12,11 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import proctor.core.canonical
-import proctor.core.strictjson
-import proctor_verify.canonical
-import proctor_verify.strictjson
+from proctor.core import canonical as our_canonical
+from proctor.core import strictjson as ours
 from proctor.core.refusal import Refusal
+from proctor_verify import canonical as their_canonical
+from proctor_verify import strictjson as theirs
 from proctor_verify.errors import Unreadable
 
 REFUSED = object()
@@ -57,14 +57,13 @@ def result(call: Callable[[Any], Any], argument: Any) -> Any:
 
 
 def both_agree(data: bytes) -> None:
-    ours, theirs = proctor.core.strictjson, proctor_verify.strictjson
     assert result(ours.loads, data) == result(theirs.loads, data)
     assert result(ours.loads_canonical, data) == result(theirs.loads_canonical, data)
 
 
 @given(VALUES | STRANGE)
 def test_both_write_the_same_bytes_or_refuse(value: Any) -> None:
-    assert result(proctor.core.canonical.encode, value) == result(proctor_verify.canonical.encode, value)
+    assert result(our_canonical.encode, value) == result(their_canonical.encode, value)
 
 
 @given(VALUES, st.booleans(), st.booleans())

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import proctor.core.canonical
-import proctor.core.strictjson
-import proctor_verify.canonical
-import proctor_verify.strictjson
+from proctor.core import canonical as our_canonical
+from proctor.core import strictjson as our_strictjson
 from proctor.core.refusal import Refusal
+from proctor_verify import canonical as their_canonical
+from proctor_verify import strictjson as their_strictjson
 from proctor_verify.errors import Unreadable
 
 VECTORS = Path(__file__).parent.parent / "vectors"
@@ -23,7 +23,7 @@ NUMBERS = json.loads((VECTORS / "canonical.json").read_text())
 
 
 class Program(NamedTuple):
-    loads: Callable[[bytes], Any]
+    loads: Callable[..., Any]
     loads_canonical: Callable[[bytes], Any]
     encode: Callable[[Any], bytes]
     error: type[Exception]
@@ -31,15 +31,15 @@ class Program(NamedTuple):
 
 PROGRAMS = {
     "proctor": Program(
-        proctor.core.strictjson.loads,
-        proctor.core.strictjson.loads_canonical,
-        proctor.core.canonical.encode,
+        our_strictjson.loads,
+        our_strictjson.loads_canonical,
+        our_canonical.encode,
         Refusal,
     ),
     "proctor_verify": Program(
-        proctor_verify.strictjson.loads,
-        proctor_verify.strictjson.loads_canonical,
-        proctor_verify.canonical.encode,
+        their_strictjson.loads,
+        their_strictjson.loads_canonical,
+        their_canonical.encode,
         Unreadable,
     ),
 }
@@ -84,6 +84,11 @@ def test_a_vector_is_read_or_refused_as_it_says(program: Program, case: dict[str
     else:
         with pytest.raises(program.error):
             program.loads_canonical(data)
+
+
+def test_what_nests_deeper_than_python_reads_is_refused_whatever_is_allowed(program: Program) -> None:
+    with pytest.raises(program.error, match="nested"):
+        program.loads(b"[" * 100_000, max_bytes=100_000, max_depth=100_000)
 
 
 def double(ieee: str) -> float:

@@ -101,8 +101,54 @@ def test_a_trust_root_may_be_a_file_with_a_vkey(tmp_path: Path) -> None:
         theirs.trust_root(str(path))
 
 
-def test_a_note_beyond_the_bound_is_no_note() -> None:
-    assert both(b"a\n" * theirs.MAX_NOTE_BYTES) == ("no note", None)
+@pytest.mark.parametrize(("more", "verdict"), [(0, "not signed"), (1, "no note")])
+def test_a_note_beyond_the_bound_is_no_note(more: int, verdict: str) -> None:
+    signature = b"\n" + GOOD.rpartition(b"\n\n")[2]
+    text = b"a" * (theirs.MAX_NOTE_BYTES - len(signature) - 1 + more) + b"\n"
+    assert both(text + signature)[0] == verdict
+
+
+def test_a_signature_stands_below_a_blank_line_and_ends_with_a_newline() -> None:
+    text, _, signature = GOOD.rpartition(b"\n\n")
+    assert both(text + b"\n\n" + signature)[0] == "signed"
+    assert both(b"\n" + signature) == ("no note", None)
+    assert both(GOOD[:-1] + b" ") == ("no note", None)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a\u00a0b", "a\x1fb", "x" * (theirs.MAX_NAME + 1)])
+def test_a_key_has_a_name_that_a_line_can_hold(name: str) -> None:
+    key = theirs.Key(name, theirs.verifier_key(VKEY).raw)
+    vkey = f"{name}+{key.hint.hex()}+{VKEY.split('+', 2)[2]}"
+    with pytest.raises(Refusal):
+        ours.VerifierKey.parse(vkey)
+    with pytest.raises(Unreadable):
+        theirs.verifier_key(vkey)
+
+
+def test_a_witness_is_called_as_its_vkey_begins() -> None:
+    assert VKEY.startswith(f"{theirs.witness_key(VKEY).label}+")
+
+
+def test_what_is_no_key_of_a_witness_says_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "listing"
+    path.write_text(f"public key  {VKEY}\n")
+    for argument, words in (
+        (theirs.verifier_key(VKEY).fingerprint, "a fingerprint is not enough"),
+        (str(tmp_path / "nothing"), "nor a file with a vkey"),
+        (str(path), "something else than one vkey"),
+    ):
+        with pytest.raises(Unreadable, match=words):
+            theirs.witness_key(argument)
+
+
+def test_a_time_has_a_day_where_a_calendar_has_one() -> None:
+    assert theirs.date_of(1_924_992_000) == "2031-01-01 00:00:00 UTC"
+    assert theirs.date_of(2**63) == "second 9223372036854775808"
+
+
+def test_a_checkpoint_is_called_by_its_size() -> None:
+    assert theirs.origin_of("a-run") == "proctor/run/a-run"
+    assert theirs.path_of(42) == f"checkpoints/{theirs.name_of(42)}" == "checkpoints/000000000042.note"
 
 
 @given(st.data())

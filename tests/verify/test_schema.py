@@ -100,3 +100,8 @@ def test_an_envelope_of_another_form(field: str, value: object) -> None:
     }
     assert envelope_fault(sound) is None
     assert field in str(envelope_fault({**sound, field: value}))
+
+
+@pytest.mark.parametrize("value", [None, True, 1, "{}", []])
+def test_an_entry_is_an_object(value: object) -> None:
+    assert envelope_fault(value) == "is not an object"
