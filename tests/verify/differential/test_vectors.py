@@ -30,8 +30,8 @@ from proctor.grading.verdicts import read_verdicts
 from proctor.study import Design, plan
 from proctor.study.design import read_design
 from proctor_verify import Status, verify
-from proctor_verify.canonical import encode as their_encode
 from proctor_verify import verdicts as theirs
+from proctor_verify.canonical import encode as their_encode
 from proctor_verify.designs_alone import judged
 from proctor_verify.prices import Prices as TheirPrices
 from proctor_verify.prices import usd
