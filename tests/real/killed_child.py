@@ -45,7 +45,10 @@ def program(words: list[str], environ: Mapping[str, str], folder: str, saying: C
 
         def say(done: asyncio.Future[int]) -> None:
             if not done.cancelled() and done.exception() is None:
-                saying.send_bytes(json.dumps([done.result(), digest, fields]).encode())
+                try:
+                    saying.send_bytes(json.dumps([done.result(), digest, fields]).encode())
+                except BrokenPipeError:
+                    os._exit(1)  # who counts is gone
 
         future.add_done_callback(say)
         return future
