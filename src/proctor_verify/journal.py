@@ -107,16 +107,6 @@ def read_blocks(stream: Readable) -> Iterator[Block | Line]:
         yield line_of(number, rest, terminated=False)
 
 
-def read_lines(stream: Readable) -> Iterator[Line]:
-    """Every line of the stream, as far as `read_blocks` reads. One that is no entry for its length is never held."""
-    for piece in read_blocks(stream):
-        if isinstance(piece, Line):
-            yield piece
-        else:
-            for at, raw in enumerate(piece.raw_lines()):
-                yield line_of(piece.first + at, raw)
-
-
 def line_of(number: int, raw: bytes, *, terminated: bool = True) -> Line:
     """A line from its bytes without the newline."""
     digest = hashlib.sha256(raw).hexdigest()

@@ -17,7 +17,7 @@ from proctor_verify import Status, verify
 from proctor_verify.design import NO_TRIAL, Design, Trials
 from proctor_verify.errors import Unreadable
 from proctor_verify.folder import Folder, NotThere
-from proctor_verify.journal import MAX_LINE, read_lines
+from proctor_verify.journal import MAX_LINE, Line, line_of, read_blocks
 
 
 class _Drip(io.RawIOBase):
@@ -29,6 +29,18 @@ class _Drip(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         self._sizes.append(self._sizes.pop(0))
         return self._data.read(self._sizes[-1])
+
+
+def _lines(stream: io.RawIOBase | io.BytesIO) -> list[Line]:
+    """What blocks hold, line by line, and what stands outside of them."""
+    lines: list[Line] = []
+    for piece in read_blocks(stream):
+        if isinstance(piece, Line):
+            lines.append(piece)
+        else:
+            assert len(piece.raw_lines()) == piece.lines
+            lines += [line_of(number, raw) for number, raw in enumerate(piece.raw_lines(), piece.first)]
+    return lines
 
 
 @given(
@@ -45,7 +57,7 @@ def test_lines_do_not_depend_on_how_they_are_read(
     wanted = padded.split(b"\n")
     if not wanted[-1]:
         wanted.pop()
-    got = list(read_lines(_Drip(padded, [size if longest <= 6 else size * 9_000 for size in sizes])))
+    got = _lines(_Drip(padded, [size if longest <= 6 else size * 9_000 for size in sizes]))
     assert [line.number for line in got] == list(range(len(wanted)))
     assert [line.digest for line in got] == [hashlib.sha256(line).hexdigest() for line in wanted]
     assert [line.leaf for line in got] == [hashlib.sha256(b"\0" + line).digest() for line in wanted]
@@ -55,7 +67,7 @@ def test_lines_do_not_depend_on_how_they_are_read(
 
 @pytest.mark.parametrize("length", [MAX_LINE - 1, MAX_LINE, MAX_LINE + 1, 3 * 2**20])
 def test_a_line_is_as_long_as_it_may_be(length: int) -> None:
-    line, after = read_lines(io.BytesIO(b"x" * length + b"\ny\n"))
+    line, after = _lines(io.BytesIO(b"x" * length + b"\ny\n"))
     assert (line.raw is None) == (length > MAX_LINE)
     assert line.digest == hashlib.sha256(b"x" * length).hexdigest()
     assert after.raw == b"y"
