@@ -9,152 +9,27 @@ import hashlib
 from array import array
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 from proctor_verify.anchors import Receipts
 from proctor_verify.aside import Aside
 from proctor_verify.design import NO_TRIAL, Design, Trials
 from proctor_verify.elsewhere import Elsewhere
 from proctor_verify.errors import Unreadable
+from proctor_verify.facts import SUPERSEDED, Blocks, EndedAttempt, FileFact, Grade, OpenAttempt, Tally
 from proctor_verify.folder import Folder
 from proctor_verify.journal import Entry
 from proctor_verify.merkle import CompactRange
-from proctor_verify.money import Bill, Flight, Money
+from proctor_verify.money import Flight, Money
 from proctor_verify.notes import TrustRoot
 from proctor_verify.order import Order
 from proctor_verify.prices import pico
 from proctor_verify.strictjson import loads_canonical
-from proctor_verify.vocabulary import COUNTS, UNPAID
+from proctor_verify.vocabulary import COUNTS
 from proctor_verify.withheld import Withheld
 
 MAX_DESIGN = 256 << 20
 ZEROS = "0" * 64
-# Outcomes of attempts that are never final: the next one takes their place.
-SUPERSEDED = frozenset({"interrupted", "lost"})
-
-
-class Grade(NamedTuple):
-    """A grade as an entry states it."""
-
-    grade: str
-    reason: str | None
-    reward: int | float | None
-
-    @classmethod
-    def of(cls, body: dict[str, Any]) -> Grade:
-        """From an `attempt.graded` or a `trial.final`."""
-        return cls(body["grade"], body["reason"], body["reward"])
-
-
-class FileFact(NamedTuple):
-    """A file as an entry names it."""
-
-    sha256: str
-    size: int
-    role: str
-
-
-@dataclass(slots=True)
-class OpenAttempt:
-    """An attempt between its admission and its end.
-
-    `opening` is the one in which it was admitted. `flying` are its exchanges between theirs, `next_exchange` counts all
-    that were admitted, `unanswered` has 1 for each of them that ended without an answer, and `told` are the reasons of
-    those, and of those that were refused. `unknown` is whether nobody was left to hear the end of one.
-    """
-
-    id: str
-    trial: int
-    folder: str
-    opening: int
-    block: int = NO_TRIAL
-    is_row: bool = False
-    model: str | None = None
-    flying: dict[str, Flight] = field(default_factory=dict)
-    next_exchange: int = 0
-    unanswered: bytearray = field(default_factory=bytearray)
-    told: set[str] = field(default_factory=set)
-    unknown: bool = False
-    bill: Bill = field(default_factory=Bill)
-    answers: int = 0
-    agent_started: bool = False
-    agent_ended: dict[str, Any] | None = None
-    verifier_ended: dict[str, Any] | None = None
-    verifier_world: bool = False
-    graded: dict[str, Any] | None = None
-    grade: Grade | None = None
-    files: dict[str, FileFact] = field(default_factory=dict)
-
-    @property
-    def stopped_short(self) -> bool:
-        """Whether it stays ungraded, as it says, because an exchange of it was not paid for, or not taken."""
-        return self.grade is not None and self.grade.grade == "ungraded" and self.grade.reason in UNPAID
-
-    def leave_unanswered(self, exchange: str) -> None:
-        """An exchange of it ended without an answer; one that is out of order has no place here."""
-        index = int(exchange.rpartition("/")[2])
-        if index < len(self.unanswered):
-            self.unanswered[index] = 1
-
-
-class EndedAttempt(NamedTuple):
-    """The last attempt of a trial that has no final yet, and the opening in which it ended."""
-
-    id: str
-    outcome: str
-    exception: str | None
-    grade: Grade | None
-    opening: int
-
-
-@dataclass(slots=True)
-class Tally:
-    """What one model and arm has so far: finals by grade and reason, ends of attempts by exception."""
-
-    grades: Counter[str] = field(default_factory=Counter)
-    reasons: Counter[str] = field(default_factory=Counter)
-    ungraded_reasons: Counter[str] = field(default_factory=Counter)
-    exceptions: Counter[str] = field(default_factory=Counter)
-    superseded: int = 0
-    replaced: int = 0
-    rewards: int = 0
-    reward_sum: Fraction = Fraction(0)
-    bill: Bill = field(default_factory=Bill)
-
-    def add_final(self, final: Grade) -> None:
-        """Count a final in."""
-        self.grades[final.grade] += 1
-        if final.reason is not None:
-            self.reasons[final.reason] += 1
-            if final.grade == "ungraded":
-                self.ungraded_reasons[final.reason] += 1
-        if final.reward is not None and final.grade != "ungraded":
-            # The decimal that stands in the journal, not the double that it is read as.
-            self.rewards += 1
-            self.reward_sum += Fraction(repr(final.reward))
-
-
-class Blocks:
-    """Every planned block as a number, its place in the drawn order, and how far it came.
-
-    `pending` counts those that were admitted, and have not ended.
-    """
-
-    def __init__(self, index_of: array[int]) -> None:
-        self.index_of = index_of
-        self.admitted_in = array("I", bytes(4 * len(index_of)))
-        self.finals = array("I", bytes(4 * len(index_of)))
-        self.ended = bytearray(len(index_of))
-        self.pending = 0
-        self._at = array("I", bytes(4 * len(index_of)))
-        for block, index in enumerate(index_of):
-            self._at[index] = block
-
-    def at(self, index: int) -> int:
-        """The block of that index, or NO_TRIAL."""
-        return self._at[index] if index < len(self._at) else NO_TRIAL
 
 
 class Run:

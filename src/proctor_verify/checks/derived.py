@@ -9,10 +9,11 @@ from typing import Any
 from proctor_verify import strictjson
 from proctor_verify.check import Check
 from proctor_verify.errors import Unreadable
+from proctor_verify.facts import SUPERSEDED
 from proctor_verify.journal import Entry
 from proctor_verify.money import Bill
 from proctor_verify.prices import usd
-from proctor_verify.run import SUPERSEDED, Run
+from proctor_verify.run import Run
 from proctor_verify.schema import BLOB_FIELDS
 
 NAME = "attempt.json"

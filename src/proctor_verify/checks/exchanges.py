@@ -7,10 +7,10 @@ from typing import Any
 from proctor_verify.check import Check
 from proctor_verify.design import NO_TRIAL
 from proctor_verify.design_parts import Model
+from proctor_verify.facts import SUPERSEDED, OpenAttempt
 from proctor_verify.journal import Entry
 from proctor_verify.money import Flight
 from proctor_verify.prices import pico, usd
-from proctor_verify.run import SUPERSEDED, OpenAttempt
 from proctor_verify.vocabulary import COUNTS, COUNTS_OF
 
 # HTTP: from here on the provider says no, and nothing is owed.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from proctor_verify.check import Check
 from proctor_verify.checks.summaries import totals
 from proctor_verify.design import NO_TRIAL
+from proctor_verify.facts import SUPERSEDED, Grade
 from proctor_verify.journal import Entry
-from proctor_verify.run import SUPERSEDED, Grade
 from proctor_verify.vocabulary import SIGNALS
 
 # Stopped by budget, deadline or operator.

@@ -6,8 +6,8 @@ from typing import Any
 
 from proctor_verify.check import Check
 from proctor_verify.errors import Unreadable
+from proctor_verify.facts import OpenAttempt
 from proctor_verify.journal import Entry
-from proctor_verify.run import OpenAttempt
 from proctor_verify.verdicts import JSON, REPORTS, TXT, Rewards, Rule, read_rewards, standing, stands
 
 # Where the design's rule is about test reports, a scorer's own word decides.

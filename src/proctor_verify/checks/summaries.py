@@ -10,9 +10,10 @@ from proctor_verify import canonical
 from proctor_verify.check import Check
 from proctor_verify.design import Design
 from proctor_verify.errors import Unreadable
+from proctor_verify.facts import Tally
 from proctor_verify.journal import Entry
 from proctor_verify.prices import usd
-from proctor_verify.run import Run, Tally
+from proctor_verify.run import Run
 
 MAX_SUMMARY = 64 << 20
 GRADES = ("pass", "fail", "ungraded")

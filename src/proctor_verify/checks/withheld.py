@@ -7,9 +7,10 @@ from typing import Any
 from proctor_verify.check import Check
 from proctor_verify.checks.packs import MAX_FRAME
 from proctor_verify.errors import Unreadable
+from proctor_verify.facts import OpenAttempt
 from proctor_verify.folder import NotThere
 from proctor_verify.journal import Entry
-from proctor_verify.run import OpenAttempt, Run
+from proctor_verify.run import Run
 from proctor_verify.schema import BLOB_FIELDS
 from proctor_verify.verdicts import JSON, REPORTS, TXT
 from proctor_verify.withheld import LIST
