@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from proctor.runner.verifying import second_program
+from proctor.runner.verifying import report_of, second_program
 
 
 @dataclass(frozen=True)
@@ -60,16 +58,10 @@ def verify(
         RuntimeError: it ended without a report.
     """
     command = second_program(run, key, as_json=True, anchors=anchors, since=since, witnesses=witnesses)
-    try:
-        ended = subprocess.run(command, capture_output=True, timeout=deadline_sec, check=False)
-    except subprocess.TimeoutExpired as fault:
-        raise TimeoutError(f"the second program did not end within {deadline_sec} s") from fault
-    if not ended.stdout:
-        raise RuntimeError(f"the second program made no report: {ended.stderr.decode(errors='replace').strip()[-400:]}")
-    report = json.loads(ended.stdout)
+    status, report = report_of(command, deadline_sec)
     failed = [check for check in report["checks"] if check["status"] == "fail"]
     return Verification(
-        exit_status=ended.returncode,
+        exit_status=status,
         run_id=report["run_id"],
         checks={check["check"]: check["status"] for check in report["checks"]},
         findings=tuple(

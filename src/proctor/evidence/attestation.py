@@ -28,8 +28,6 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:proctor:run:v1"
 
-_CHUNK = 1 << 20
-
 
 @dataclass(frozen=True)
 class Ended:
@@ -159,8 +157,4 @@ def _read(run: RunFolder, path: str) -> bytes:
 
 def _digest(run: RunFolder, path: str) -> FileRef:
     with open_regular(run.path / path) as file:
-        digest, size = hashlib.sha256(), 0
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-            size += len(chunk)
-    return FileRef(path, digest.hexdigest(), size)
+        return FileRef(path, hashlib.file_digest(file, "sha256").hexdigest(), file.tell())

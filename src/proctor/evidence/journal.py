@@ -286,7 +286,7 @@ class Journal:
 
     def _look_at_checkpoint(self) -> None:
         self._checkpoint_timer = None
-        self._commits.look()
+        self._commits.wake()
 
     def _look_at_disk(self) -> None:
         """One timer for all groups: each would cost as much as a tenth of its entry."""

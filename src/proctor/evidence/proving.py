@@ -107,9 +107,10 @@ def _indexed(run: RunFolder, cache: Path | None, prove: Callable[[JournalIndex, 
     """Prove with the index that is kept; where that does not come to a proof, once more with one made anew."""
     try:
         with open_regular(run.journal_path) as journal:
-            first = _first(journal)
+            line = _first_line(journal)
+            first = _first(line)
             if cache is not None:
-                kept = cache / f"{_run_id(first)}-{_digest(journal)[:16]}.sqlite"
+                kept = cache / f"{_run_id(first)}-{sha256(line).hexdigest()[:16]}.sqlite"
                 with suppress(_InMemory):
                     return _kept(kept, journal, first, prove)
             try:
@@ -149,8 +150,8 @@ def _with(kept: Path | None, journal: BinaryIO, first: Entry, prove: Callable[[J
         return prove(JournalIndex(database, journal), first)
 
 
-def _first(journal: BinaryIO) -> Entry:
-    entry = parse_line(_first_line(journal), 1)
+def _first(line: bytes) -> Entry:
+    entry = parse_line(line, 1)
     if entry.kind is not Kind.RUN_ADMITTED or not _RUN_ID.fullmatch(str(entry.body["run_id"])):
         raise damaged("the journal does not begin with run.admitted", f"{JOURNAL}:1")
     return entry
@@ -162,10 +163,6 @@ def _first_line(journal: BinaryIO) -> bytes:
     if not newline:
         raise damaged("the journal has no whole line", f"{JOURNAL}:1")
     return line
-
-
-def _digest(journal: BinaryIO) -> str:
-    return sha256(_first_line(journal)).hexdigest()
 
 
 def _run_id(first: Entry) -> str:

@@ -17,9 +17,9 @@ from proctor.core.refusal import Refusal
 from proctor.evidence.disk import Disk, is_regular, open_regular, write_refusal
 from proctor.evidence.withheld import WITHHELD, Withheld, read_withheld
 
-MAX_MANIFEST_BYTES = 64 * 1024 * 1024
+_MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 
-_MANIFEST = re.compile(r"([0-9]{4,9})\.json", re.ASCII)
+MANIFEST_NAME = re.compile(r"([0-9]{4,9})\.json", re.ASCII)
 _TRIES = 1000
 
 
@@ -190,7 +190,7 @@ class RunFolder:
         try:
             for path in self._manifest_paths():
                 with open_regular(path) as file:
-                    data = file.read(MAX_MANIFEST_BYTES + 1)
+                    data = file.read(_MAX_MANIFEST_BYTES + 1)
                 found.append(Manifest(FileRef.of(self.relative(path), data), _manifest_body(data)))
         except OSError as error:
             message = f"the manifests cannot be read: {error.strerror or error}"
@@ -200,7 +200,9 @@ class RunFolder:
     def _manifest_paths(self) -> list[Path]:
         if not self.manifests_dir.is_dir():
             return []
-        found = [path for path in self.manifests_dir.iterdir() if _MANIFEST.fullmatch(path.name) and is_regular(path)]
+        found = [
+            path for path in self.manifests_dir.iterdir() if MANIFEST_NAME.fullmatch(path.name) and is_regular(path)
+        ]
         return sorted(found, key=lambda path: int(path.stem))
 
 
@@ -233,7 +235,7 @@ class ManifestHandle:
 
 def _manifest_body(data: bytes) -> dict[str, Any] | None:
     try:
-        body = strictjson.loads(data, max_bytes=MAX_MANIFEST_BYTES)
+        body = strictjson.loads(data, max_bytes=_MAX_MANIFEST_BYTES)
     except Refusal:
         return None
     return body if isinstance(body, dict) else None

@@ -45,14 +45,15 @@ class OpenAttempt:
 class Scan:
     """A journal as it stands.
 
-    `offset` is the size in bytes of its whole lines, `torn` that of what follows. `attempts` counts those of each
-    trial, by a digest of its folder's name. `packs` has the end of the last
-    named frame of each pack; `unnamed` the bodies of `checkpoint.made` entries that are missing. `anchored` has
-    the receipts that are named, by path, `unanchored` the bodies of `checkpoint.anchored` entries that are missing.
+    `fingerprint` is of the key that the first entry names. `offset` is the size in bytes of its whole lines, `torn`
+    that of what follows. `attempts` counts those of each trial, by a digest of its folder's name. `packs` has the end
+    of the last named frame of each pack; `unnamed` the bodies of `checkpoint.made` entries that are missing. `anchored`
+    has the receipts that are named, by path, `unanchored` the bodies of `checkpoint.anchored` entries that are missing.
     """
 
     chain: Chain = field(default_factory=Chain)
     run_id: str = ""
+    fingerprint: str = ""
     offset: int = 0
     torn: int = 0
     ended: bool = False
@@ -174,7 +175,7 @@ def _note_body(found: Scan, kind: Kind, body: dict[str, Any]) -> None:
         else:
             found.packs[blob.pack] = max(found.packs.get(blob.pack, 0), blob.offset + blob.length)
     if kind is Kind.RUN_ADMITTED:
-        found.run_id = str(body["run_id"])
+        found.run_id, found.fingerprint = str(body["run_id"]), str(body["key"]["fingerprint"])
     elif kind is Kind.ATTEMPT_ADMITTED:
         found.open[body["attempt"]] = OpenAttempt(_inside(body["folder"]))
         trial = _mark(PurePosixPath(body["folder"]).parts[1])

@@ -23,9 +23,7 @@ from proctor.evidence.anchors.places import AnchorKind, BadAddress, Place, drop_
 from proctor.evidence.anchors.pushing import Patience, Pusher, make_anchor
 from proctor.evidence.anchors.receipts import Receipt
 from proctor.evidence.disk import write_refusal
-from proctor.evidence.fold import RunState
 from proctor.evidence.lock import Lock
-from proctor.evidence.reader import read_entries
 from proctor.evidence.runfolder import RunFolder
 from proctor.evidence.scan import scan
 from proctor.evidence.withheld import withheld_refusal
@@ -127,12 +125,11 @@ def anchor_run(run: RunFolder, *, git: str | None = None, drop: Path | None = No
                 remedy="Name one with --git or --drop.",
             )
         done, left = _done(asked, stand), _left(asked, stand)
-        fingerprint = _fingerprint(run)
         pushed = push_last(
             token,
             run,
             CheckpointFile.read(run, token.run_id, last),
-            fingerprint,
+            found.fingerprint,
             left,
             receipted=[place for place in left if _may_have_receipt(place, own, stand)],
             patience=Patience(),
@@ -180,11 +177,3 @@ def _may_have_receipt(place: Place, own: Sequence[Place], stand: Sequence[Receip
     """A receipt is of the design's own place where it has one of that kind, and there is one of each kind."""
     kinds: set[AnchorKind] = {each.kind for each in own if each != place} | {receipt.anchor for receipt in stand}
     return place.kind not in kinds
-
-
-def _fingerprint(run: RunFolder) -> str:
-    first = next(iter(read_entries(run.journal_path, validate=False)), None)
-    admitted = None if first is None else RunState.of([first]).admitted
-    if admitted is None:
-        raise Refusal(Reason.EVIDENCE_UNREADABLE, "the journal has no first entry", path=str(run.path))
-    return str(admitted["key"]["fingerprint"])

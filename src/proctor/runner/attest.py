@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from proctor.evidence.keys import OperatorKey
 from proctor.evidence.lock import read_lock
 from proctor.evidence.runfolder import RunFolder
 from proctor.evidence.timestamps import Stamped, roots_of, stamp
-from proctor.runner.verifying import second_program
+from proctor.runner.verifying import NoReport, report_of, second_program
 
 _FINE = frozenset({"pass", "not applicable"})
 
@@ -71,17 +69,14 @@ def _stamped(note: bytes, authority: TimestampAuthority) -> Stamped:
 
 
 def _verified(run: RunFolder, key: OperatorKey) -> Verified:
-    ran = subprocess.run(second_program(run.path, key.fingerprint, as_json=True), capture_output=True, check=False)
     try:
-        report = json.loads(ran.stdout)
-    except ValueError as error:
+        status, report = report_of(second_program(run.path, key.fingerprint, as_json=True))
+    except NoReport as error:
         message = "the second program made no report"
-        raise Refusal(
-            Reason.EVIDENCE_UNREADABLE, message, path=str(run.path), observed=ran.stderr[-400:].decode(errors="replace")
-        ) from error
+        raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path=str(run.path), observed=error.said) from error
     checks = {check["check"]: check["status"] for check in report["checks"]}
     bad = sorted(check for check, status in checks.items() if status not in _FINE)
-    if ran.returncode != 0 or bad:
+    if status != 0 or bad:
         raise Refusal(
             Reason.EVIDENCE_DAMAGED,
             "the run does not hold by your key, and what does not hold is not attested",

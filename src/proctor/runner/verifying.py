@@ -1,10 +1,23 @@
-"""How the second program is started: in a process that shares nothing with this one."""
+"""The second program, in a process that shares nothing with this one: how it is started, and what it says."""
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+_SAID = 400
+
+
+class NoReport(RuntimeError):
+    """The second program ended without a report; `said` is the end of what it said instead."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__(f"the second program made no report: {said}")
+        self.said = said
 
 
 def second_program(
@@ -29,3 +42,21 @@ def second_program(
 def on_design(file: Path, *, as_json: bool) -> list[str]:
     """The command that checks a frozen design alone; exit status as of a run."""
     return [sys.executable, "-P", "-m", "proctor_verify", *(["--json"] if as_json else []), f"--design={file}"]
+
+
+def report_of(command: Sequence[str], deadline_sec: float | None = None) -> tuple[int, dict[str, Any]]:
+    """The exit status of a command with `--json`, and its report.
+
+    Raises:
+        TimeoutError: it did not come to an end by the deadline.
+        NoReport: it ended without one.
+    """
+    try:
+        ended = subprocess.run(command, capture_output=True, timeout=deadline_sec, check=False)
+    except subprocess.TimeoutExpired as fault:
+        raise TimeoutError(f"the second program did not end within {deadline_sec} s") from fault
+    try:
+        report: dict[str, Any] = json.loads(ended.stdout)
+    except ValueError as fault:
+        raise NoReport(ended.stderr.decode(errors="replace").strip()[-_SAID:]) from fault
+    return ended.returncode, report

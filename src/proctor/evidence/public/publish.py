@@ -19,6 +19,8 @@ from pathlib import Path
 from proctor.core.files import NO_SPACE
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.evidence import checkpoints
+from proctor.evidence.anchors import receipts
 from proctor.evidence.disk import Disk
 from proctor.evidence.entries import BLOB_FIELDS, JOURNAL, Chain, Entry, damaged, own_line, parse_line
 from proctor.evidence.kinds import FORMAT, Kind
@@ -28,11 +30,9 @@ from proctor.evidence.public.folders import Source, Target
 from proctor.evidence.public.ledger import Ledger
 from proctor.evidence.public.withhold import DEFAULT, Withhold, kind_of_body
 from proctor.evidence.reader import read_lines
-from proctor.evidence.runfolder import RunFolder
+from proctor.evidence.runfolder import MANIFEST_NAME, RunFolder
 from proctor.evidence.withheld import WITHHELD, withheld_refusal
 
-_CHECKPOINT = re.compile(r"([0-9]{12})\.(?:note|[a-z0-9]+\.json)", re.ASCII)
-_MANIFEST = re.compile(r"[0-9]{4,9}\.json", re.ASCII)
 _BLOB = re.compile(r"blobs/[0-9a-f]{2}/([0-9a-f]{64})", re.ASCII)
 _SHOWN = 20
 
@@ -156,9 +156,9 @@ def _copy(source: Source, target: Target, asked: Collection[Withhold], ledger: L
 
 def _unnamed(source: Source, entries: int) -> list[str]:
     """Manifests, checkpoints and receipts that stand, which an entry need not name. Raises Refusal."""
-    found = [f"manifests/{name}" for name in source.names("manifests/") if _MANIFEST.fullmatch(name)]
+    found = [f"manifests/{name}" for name in source.names("manifests/") if MANIFEST_NAME.fullmatch(name)]
     for name in source.names("checkpoints/"):
-        made = _CHECKPOINT.fullmatch(name)
+        made = checkpoints.NAME.fullmatch(name) or receipts.NAME.fullmatch(name)
         if made is None:
             continue
         if int(made[1]) > entries:
