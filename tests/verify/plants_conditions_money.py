@@ -6,7 +6,7 @@ from builder import Story
 from expected import spent
 from money_stories import bare_story, money_design, money_story
 from plants import Plants
-from plants_spent import free_story
+from plants_spent import free_story, interrupted_before_it_was_said
 from primitives import Signer, money, picodollars
 from steps import Step
 
@@ -277,14 +277,7 @@ def cut_short_before_it_was_said(s: Story) -> None:
     for step in s.entries():
         if step.kind == "ceiling.reached":
             s.drop(step)
-    attempt = s.find("exchange.refused").body["attempt"]
-    for step in s.entries():
-        if step.body.get("attempt") == attempt and step.kind in ("exchange.refused", "attempt.graded", "trial.final"):
-            s.drop(step)
-    del s.finals[attempt[:16]]
-    s.repack()
-    s.find("attempt.ended", attempt=attempt).body.update(outcome="interrupted", exception="disk_full")
-    s.drop(s.find("block.ended", -1))
+    interrupted_before_it_was_said(s, "disk_full")
     s.drop(s.find("run.draining"))
     end = s.find("run.ended").body
     end.update(exit_status=5, reason="disk_full")

@@ -145,17 +145,22 @@ def _(s: Story) -> None:
     s.insert_after(s.find("exchange.refused", reason="ceiling_reached"), said)
 
 
-@plant("ceiling.disclosed", "a ceiling that was passed, and the run was stopped by hand before that was said")
-def _(s: Story) -> None:
-    s.drop(s.find("ceiling.reached", scope="ceiling"))
+def interrupted_before_it_was_said(s: Story, exception: str) -> None:
+    """The attempt whose exchange was refused is cut off before that is said of it; its block has no end."""
     attempt = s.find("exchange.refused").body["attempt"]
     for step in s.entries():
         if step.body.get("attempt") == attempt and step.kind in ("exchange.refused", "attempt.graded", "trial.final"):
             s.drop(step)
     del s.finals[attempt[:16]]
     s.repack()
-    s.find("attempt.ended", attempt=attempt).body.update(outcome="interrupted", exception="interrupted")
+    s.find("attempt.ended", attempt=attempt).body.update(outcome="interrupted", exception=exception)
     s.drop(s.find("block.ended", -1))
+
+
+@plant("ceiling.disclosed", "a ceiling that was passed, and the run was stopped by hand before that was said")
+def _(s: Story) -> None:
+    s.drop(s.find("ceiling.reached", scope="ceiling"))
+    interrupted_before_it_was_said(s, "interrupted")
     s.find("run.draining").body["cause"] = "SIGINT"
     end = s.find("run.ended").body
     end.update(exit_status=130, reason="interrupted")
