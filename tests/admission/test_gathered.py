@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import pytest
 import tomlkit
 
+from bundle_parts import make_bundle
 from fake_worlds import FakeKind, Steps, _to_the_end
 from journal_parts import KEY
 from proctor.admission.admit import Admission, Verdict, admit
@@ -122,6 +123,9 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.out = self.folder / "run"
+        # whatever agents this user has installed
+        self.agents = self.folder / "data/proctor/agents"
+        self.patch.setenv("XDG_DATA_HOME", str(self.folder / "data"))
         self.study.mkdir()
         self.rows({"id": "a", "prompt": "What is 1 + 1?", "target": 2})
         self.sandbox({})
@@ -230,14 +234,6 @@ tables(
 )
 tables("ceiling-free", Reason.CEILING_REACHED, PAID, ("stages.main.budget.spent_before", "7"))
 tables(
-    "model-suitable",
-    Reason.MODEL_UNSUITABLE,
-    FOLDERS,
-    ("agent", {"name": "codex"}),
-    ("models.luna", {**LUNA, "api": "gemini", "price": FREE}),
-    ("sandbox.network", "gateway-only"),
-)
-tables(
     "gateway-reachable",
     Reason.GATEWAY_NEEDED,
     FOLDERS,
@@ -248,6 +244,14 @@ tables(
 @fault("waivers-known", Reason.UNKNOWN_WAIVER)
 def _(bench: Bench) -> None:
     bench.request["waive"] = ("run_exists",)
+
+
+@fault("model-suitable", Reason.MODEL_UNSUITABLE)
+def _(bench: Bench) -> None:
+    make_bundle(bench.agents, "codex", "1.0")
+    bench.tables = changed(FOLDERS, "agent", {"name": "codex"})
+    bench.tables = changed(bench.tables, "models.luna", {**LUNA, "api": "gemini", "price": FREE})
+    bench.tables = changed(bench.tables, "sandbox.network", "gateway-only")
 
 
 @fault("tasks-readable", Reason.TASK_UNREADABLE)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundle_parts import make_bundle
 
+from bundle_parts import make_bundle
 from proctor.agents.bundles import agents_folder, architecture, check_bundle, find_bundle, list_bundles, version_in
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundle_parts import make_bundle
 from inside_parts import DONE, TOKEN, QuietWorld, door, turn
 
+from bundle_parts import make_bundle
 from proctor.agents.base import McpServer, SkillPack, Version, abilities
 from proctor.agents.installed.claude_code import ClaudeCode
 from proctor.agents.installed.codex import Codex

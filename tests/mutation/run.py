@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import random
 import sys
 import tempfile
@@ -147,7 +148,7 @@ def _options() -> argparse.Namespace:
 
 
 def _in_memory() -> str | None:
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else None
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from case_tasks import BOTH, Right, checked, folders, judged
 from each_kind import kind_or_skip
 from real_runs import Proctor, bodies, proctor
 
+from case_copies import copied_case
 from proctor.evidence.kinds import Kind
 
 __all__ = ["folders", "proctor"]
@@ -87,7 +87,7 @@ def test_case_folders_in_both_formats_run_as_documents_too(
     proctor: Proctor, tmp_path: Path, folders: Path, kind: str
 ) -> None:
     for name in ("benchflow-acp-smoke", "benchflow-demo-task"):
-        shutil.copytree(folders / name, tmp_path / name)
+        copied_case(folders / name, tmp_path / name)
         (tmp_path / name / "task.toml").unlink()
     # the demo has no solution, and installs a package that only a build can
     (tmp_path / "benchflow-demo-task/environment/Dockerfile").write_text("FROM ubuntu:24.04\nWORKDIR /app\n")

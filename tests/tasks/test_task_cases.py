@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from planning import environment_plan, obstacles
 
+from case_copies import copied_case
 from proctor.core.reasons import Reason
 from proctor.tasks.context import CopyIn
 from proctor.tasks.discover import Found, discover
@@ -96,7 +96,7 @@ def test_everything_that_the_two_formats_share_is_read(cases: Path, offer: Offer
 @pytest.mark.parametrize("name", ["benchflow-acp-smoke", "benchflow-demo-task"])
 def test_a_folder_in_both_formats_says_the_same_in_either(cases: Path, tmp_path: Path, name: str) -> None:
     both = read_task(cases / "tasks" / name)
-    shutil.copytree(cases / "tasks" / name, tmp_path / name)
+    copied_case(cases / "tasks" / name, tmp_path / name)
     (tmp_path / name / "task.toml").unlink()
     one = read_task(tmp_path / name)
     assert (both.format, one.format, one.name) == ("harbor", "benchflow", name)
