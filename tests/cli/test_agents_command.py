@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from proctor.agents.bundles import InstalledBundle
+from proctor.agents.bundles import InstalledBundle, architecture
 from proctor.runner.installing import install as installing
+from proctor.tasks.tree import read_tree
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +58,18 @@ def test_one_is_installed_by_its_name_and_version(
     assert "codex 1.2.3 is installed" in said.out
     told = proctor("agents", "install", words, "--json").json()
     assert (told["version"], told["sha256"], told["folder"]) == ("1.2.3", "0" * 64, str(tmp_path / "there"))
+
+
+def test_what_is_here_and_whole_is_not_brought_again(proctor, data: Path) -> None:
+    folder = data / "proctor/agents/codex" / f"1.2.3-{architecture()}"
+    (folder / "program").mkdir(parents=True)
+    digest = read_tree(folder / "program").digest
+    bundle = InstalledBundle("codex", "1.2.3", architecture(), digest, ("static",), folder)
+    (folder / "bundle.json").write_text(json.dumps(bundle.as_record()))
+    said = proctor("agents", "install", "codex@1.2.3")
+    assert said.status == 0 and said.err == ""
+    assert said.out.startswith("codex 1.2.3 is installed already, and whole: ")
+    assert proctor("agents", "install", "codex@1.2.3", "--json").json()["sha256"] == digest
 
 
 def test_one_that_there_is_not_is_refused(proctor) -> None:

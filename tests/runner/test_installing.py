@@ -18,7 +18,7 @@ from proctor.agents.sources import installable_agents
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.runner.installing import npm
-from proctor.runner.installing.install import install
+from proctor.runner.installing.install import install, standing
 from proctor.runner.installing.tools import run_tool
 
 PROGRAM = b'#!/bin/sh\necho "codex-cli ${0##*/} 1.2.3"\n'
@@ -96,6 +96,18 @@ def test_another_install_of_a_version_takes_its_place(tmp_path: Path, fake_npm: 
     assert first == second
     check_bundle(second)
     assert list_bundles("codex", tmp_path) == [second]
+
+
+def test_a_version_stands_only_as_it_was_installed(tmp_path: Path, fake_npm: Npm) -> None:
+    fake_npm(archive({BINARY: PROGRAM}))
+    assert standing("codex", "1.2.3", tmp_path) is None
+    made = install("codex", "1.2.3", tmp_path)
+    assert standing("codex", "1.2.3", tmp_path) == made
+    assert standing("codex", "1", tmp_path) is None, "a range may mean a newer one by now"
+    assert standing("codex", None, tmp_path) is None, "it was tried with another"
+    assert standing("no-such-agent", "1.2.3", tmp_path) is None
+    (made.folder / "program/start").write_text("damaged")
+    assert standing("codex", "1.2.3", tmp_path) is None
 
 
 def test_only_plain_files_below_the_package_are_taken(tmp_path: Path, fake_npm: Npm) -> None:

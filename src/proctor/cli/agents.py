@@ -45,19 +45,24 @@ def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 def install(agent: str, as_json: bool) -> int:
     """Install the program of the agent NAME, in the version that it was tried with or in VERSION ("latest" is one).
 
-    It comes from the registry that npm or pip are configured for; nothing of it runs but once, to say its version.
+    It comes from the registry that npm or pip are configured for; nothing of it runs but once, to say its version. A
+    version that is here and whole stays as it is, and nothing is fetched.
     """
     from proctor.core.exits import Exit
     from proctor.report.text import safe, short_path
     from proctor.runner.installing.install import install as bring
+    from proctor.runner.installing.install import standing
 
     name, _, version = agent.partition("@")
-    say(f"installing {name}; this can take some minutes")
-    bundle = bring(name, version or None)
+    bundle = there = standing(name, version or None)
+    if bundle is None:
+        say(f"installing {name}; this can take some minutes")
+        bundle = bring(name, version or None)
     if as_json:
         print_json(_record(bundle))
     else:
-        click.echo(f"{safe(name)} {safe(bundle.version)} is installed: {safe(short_path(bundle.folder))}")
+        how = "is installed" if there is None else "is installed already, and whole"
+        click.echo(f"{safe(name)} {safe(bundle.version)} {how}: {safe(short_path(bundle.folder))}")
     return int(Exit.DONE)
 
 

@@ -17,6 +17,8 @@ from proctor.agents.bundles import (
     InstalledBundle,
     agents_folder,
     architecture,
+    check_bundle,
+    find_bundle,
     inside_of,
     version_in,
 )
@@ -29,6 +31,19 @@ from proctor.runner.installing.tools import run_tool
 from proctor.tasks.tree import read_tree
 
 _PROBE_SEC = 120.0
+
+
+def standing(name: str, version: str | None = None, folder: Path | None = None) -> InstalledBundle | None:
+    """What `install` would bring, where it lies here already as it was installed; a tag names no version."""
+    known = installable_agents()
+    if name not in known:
+        return None
+    try:
+        bundle = find_bundle(name, version or known[name].source.version, folder)
+        check_bundle(bundle)
+    except Refusal:
+        return None
+    return bundle
 
 
 def install(name: str, version: str | None = None, folder: Path | None = None) -> InstalledBundle:
