@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -19,6 +20,7 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import Admitted
 from proctor.sandbox.base import PutItem, Snapshot
+from proctor.sandbox.docker.engine import Engine
 from proctor.sandbox.docker.kind import DockerKind
 from proctor.sandbox.docker.probe import look
 from proctor.sandbox.docker.pruning import KEPT
@@ -197,6 +199,47 @@ class Proxy:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+FIGHT = "import os, signal\nwhile True:\n  try: os.kill(-1, signal.SIGSTOP)\n  except OSError: pass"
+
+
+@pytest.mark.parametrize("late", [1, 9])
+async def test_what_begins_only_when_all_was_ended_is_ended_too(
+    bench: Bench, late: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proctor.sandbox.docker.keeper._ANSWER_SEC", 1.0)
+    world = await bench.start()
+    began = 0
+
+    async def fight(engine: Engine, container: str) -> None:
+        asked = {"Cmd": ["python3", "-c", FIGHT], "AttachStdout": True}
+        made = await ask(engine, "POST", f"{container}/exec", body=asked)
+        await ask(engine, "POST", f"exec/{made['Id']}/start", body={"Detach": True})
+        stopped = False  # what answers inside
+        while not stopped:
+            seen = await ask(engine, "GET", f"{container}/top", params={"ps_args": "-o pid,stat"})
+            stopped = any(stat.startswith("T") for _, stat in seen["Processes"])
+
+    async def late_call(engine: Engine, method: str, path: str, **asked: Any) -> Any:
+        nonlocal began
+        answer = await ask(engine, method, path, **asked)
+        if "/restart" in path and began < late:
+            began += 1
+            await fight(engine, path.split("/restart")[0])
+        return answer
+
+    ask = Engine.call
+    monkeypatch.setattr(Engine, "call", late_call)
+    command = bench.run(world, "", argv=("python3", "-c", FIGHT), deadline_sec=0.5)
+    if late > 3:
+        with pytest.raises(Refusal) as refused:
+            await command
+        assert refused.value.reason is Reason.SANDBOX_LOST
+    else:
+        ended, _ = await command
+        assert ended.timed_out and began == late
+        assert (await bench.run(world, "echo on"))[1] == "on\n"
 
 
 @pytest.fixture

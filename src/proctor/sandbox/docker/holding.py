@@ -14,6 +14,7 @@ from proctor.sandbox.docker.keeper import Keeper, attached
 # what killed processes take at most to be gone, with all their memory
 _DYING_SEC = 5.0
 _PAUSE_SEC = 0.001
+_MOST_STARTS = 3
 # PID 1, and its child that answers
 _KEEPERS = 2
 
@@ -53,17 +54,19 @@ class Hold:
     async def end(self) -> int:
         """End every process inside but the keeper; how many there were. Raises Refusal (SANDBOX_LOST).
 
-        Where something keeps the keeper from answering, or answers for it, the container is started anew on its files.
+        Where something keeps the keeper from answering, or answers for it, the container is started anew on its files;
+        more than once where what the engine was asked to begin before comes only then.
         """
         async with self._ending:
             await self.thaw()
-            first = count = await self._keeper.end()
-            deadline = time.monotonic() + _DYING_SEC
-            while count is not None and (count or await self._has_others()) and time.monotonic() < deadline:
-                await asyncio.sleep(_PAUSE_SEC)
-                count = await self._keeper.end()
-            if count != 0 or await self._has_others():
+            first, over = await self._sweep()
+            starts = 0
+            while not over:
+                if starts == _MOST_STARTS:
+                    raise Refusal(Reason.SANDBOX_LOST, "processes inside could not be ended")
+                starts += 1
                 await self._restart()
+                _, over = await self._sweep()
             return 1 if first is None else first
 
     async def end_unheard(self) -> None:
@@ -74,6 +77,17 @@ class Hold:
         """Hang up: the container ends by itself."""
         await self._keeper.close()
 
+    async def _sweep(self) -> tuple[int | None, bool]:
+        """Have the keeper end what is inside until nothing is: how many it saw at first, and whether they are gone."""
+        first = count = await self._keeper.end()
+        deadline = time.monotonic() + _DYING_SEC
+        while count is not None and (count or await self._has_others()):
+            if time.monotonic() >= deadline:
+                return first, False
+            await asyncio.sleep(_PAUSE_SEC)
+            count = await self._keeper.end()
+        return first, count is not None
+
     async def _restart(self) -> None:
         await self._ask("restart?t=0")
         await self._keeper.close()
@@ -82,8 +96,6 @@ class Hold:
             self.pid = (await self._engine.call("GET", f"{self._path}/json"))["State"]["Pid"]
         except EngineError as fault:
             raise lost(fault) from fault
-        if await self._keeper.end() is None or await self._has_others():
-            raise Refusal(Reason.SANDBOX_LOST, "processes inside could not be ended")
 
     async def _has_others(self) -> bool:
         """Whether more runs than the keeper, as it is seen from outside."""
