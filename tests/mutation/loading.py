@@ -56,8 +56,17 @@ class Tree:
         fresh = self.dependents(module)
         code = compile(changed, str(self.paths[module]), "exec", dont_inherit=True)
         for name in fresh:
-            sys.modules.pop(name, None)
+            _forget(name)
         sys.meta_path.insert(0, _Finder({name: self.codes[name] for name in fresh} | {module: code}, self.paths))
+
+
+def _forget(name: str) -> None:
+    """A module is imported anew, by `from package import module` too: that asks the package first."""
+    module = sys.modules.pop(name, None)
+    folder, _, own = name.rpartition(".")
+    package = sys.modules.get(folder)
+    if module is not None and package is not None and vars(package).get(own) is module:
+        delattr(package, own)
 
 
 def forget_below(folder: Path, but: Path) -> None:
@@ -73,7 +82,9 @@ def _imported(source: str) -> set[str]:
     names: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
+            # what is bound is the first of these
+            parts = [alias.name.split(".") for alias in node.names]
+            names.update(".".join(each[:length]) for each in parts for length in range(1, len(each) + 1))
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             names.add(node.module)
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
@@ -98,4 +109,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return spec
 
     def exec_module(self, module: ModuleType) -> None:
+        # `import package.module` binds the package, and a module that stands already is not put into it by that
+        for name, standing in list(sys.modules.items()):
+            package, _, own = name.rpartition(".")
+            if package == module.__name__ and name not in self._codes:
+                vars(module)[own] = standing
         exec(self._codes[module.__name__], module.__dict__)
