@@ -14,7 +14,7 @@ RULES: Mapping[str, tuple[str, ...]] = {
     "proctor_verify.order": ("verify/test_order.py",),
     "proctor_verify.prices": ("verify/test_prices_agree.py",),
     "proctor_verify.schema": ("verify/test_schema.py", "verify/test_facts.py"),
-    "proctor_verify.shapes": ("verify/test_schema.py", "verify/test_facts.py"),
+    "proctor_verify.shapes": ("verify/test_shapes.py",),
     "proctor_verify.strictbase64": ("verify/test_notes_vectors.py", "verify/test_proof_files.py"),
     "proctor_verify.verdicts": (),
     "proctor_verify.strictjson": ("verify/test_json_vectors.py", "verify/test_json_differential.py"),
@@ -56,7 +56,8 @@ WITH_CONDITIONS: frozenset[str] = frozenset(
         *("proctor.budget.ceiling", "proctor.budget.rules"),
         *(f"proctor.admission.{name}" for name in ("anchors", "guards", "model_guards", "money_guards", "standalone")),
         *(f"proctor_verify.checks.{name}" for name in ("budget_rules", "finals", "grades", "order")),
-        *(f"proctor_verify.{name}" for name in ("money", "order")),
+        *(f"proctor_verify.checks.{name}" for name in ("derived", "design")),
+        *(f"proctor_verify.{name}" for name in ("money", "order", "shapes", "strictbase64")),
     }
 )
 

@@ -107,6 +107,16 @@ def _(folder: Path) -> None:
     (folder / "design.json").write_bytes(b"{")
 
 
+@case(
+    "no design, and no entry that could name one",
+    "design.digest journal.openings ...",
+    "design.plan ...",
+    spoil=lambda folder: (folder / "design.json").unlink(),
+)
+def _(s: Story) -> None:
+    s.find("run.admitted").after = lambda entry: entry.update(kind="run.paused", body={})
+
+
 @spoiled(
     "no entry at all",
     "checkpoints.head files.unlisted journal.lines manifests.unbound run.ended",

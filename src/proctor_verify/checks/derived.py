@@ -90,9 +90,9 @@ class Derived(Check):
             said.sandboxes.append(_own(entry))
 
     def _compare(self, entry: Entry, said: _Said) -> None:
-        attempt = self.run.open.get(entry.body["attempt"])
-        named = attempt.files.get(NAME) if attempt is not None else None
-        if attempt is None or named is None:
+        attempt = self.run.open[entry.body["attempt"]]
+        named = attempt.files.get(NAME)
+        if named is None:
             return
         self.looked += 1
         if named.role != "derived":
