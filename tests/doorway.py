@@ -24,7 +24,7 @@ from proctor.gateway.doors import Opened
 from proctor.gateway.gateway import Gateway
 from proctor.gateway.rates import Sleep
 from proctor.rollout.record import Record
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 from spending_parts import Spending, limits
 
 CHAT = "/v1/chat/completions"

@@ -21,7 +21,7 @@ from proctor.core.tokens import Admitted, seal_admitted
 from proctor.evidence.entries import Entry
 from proctor.gateway.gateway import Access, Gateway
 from proctor.rollout.record import Record
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 from spending_parts import Spending, limits
 
 KEY = "planted-key-0123456789/+abcdef"

@@ -30,19 +30,8 @@ from proctor.rollout.derived import attempt_record
 from proctor.rollout.verdict import as_entry
 from proctor.runner.derived import write_derived
 from proctor.study import Block, Design, Trial, plan
-from proctor.study.design import (
-    AgentDesign,
-    ArmDesign,
-    BudgetDesign,
-    DrawDesign,
-    FrozenTask,
-    GradingDesign,
-    ModelDesign,
-    ModelMoney,
-    SandboxDesign,
-    StageDesign,
-    StudyName,
-)
+from proctor.study.actors import AgentDesign, ArmDesign, ModelDesign, SandboxDesign
+from proctor.study.design import BudgetDesign, DrawDesign, FrozenTask, GradingDesign, ModelMoney, StageDesign, StudyName
 
 SECOND = 1_000_000_000
 DOLLAR = 10**12

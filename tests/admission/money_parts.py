@@ -10,7 +10,7 @@ from proctor.admission.facts import MoneyFacts
 from proctor.budget.rules import Frame
 from proctor.core.money import ZERO, Usd
 from proctor.core.prices import PriceRow, Prices
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 
 PRICES = Prices("a page", (PriceRow("input", 0, "1.25"), PriceRow("output", 0, "10.00")))
 FREE = Prices("a server of ours", (PriceRow("input", 0, "0"), PriceRow("output", 0, "0.000000000000")))

@@ -11,7 +11,8 @@ from money_parts import FREE, MONEY, model, usd
 from proctor.admission.facts import Facts, FolderFacts, Request
 from proctor.admission.spending import at_most, nobody
 from proctor.core.money import Usd
-from proctor.study.design import BudgetDesign, Design, ModelDesign, ModelMoney
+from proctor.study.actors import ModelDesign
+from proctor.study.design import BudgetDesign, Design, ModelMoney
 from run_parts import design
 
 FACTS = Facts(Request("run", Path("runs/x")), money=MONEY)

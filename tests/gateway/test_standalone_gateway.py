@@ -26,7 +26,7 @@ from proctor.evidence.calls import CallRecord, bodies_folder
 from proctor.evidence.callstate import read_calls
 from proctor.gateway.gateway import Gateway
 from proctor.gateway.standalone import Standalone
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 
 PATH = "/v1/chat/completions"
 

@@ -19,7 +19,7 @@ from proctor.gateway.practice import Practice
 from proctor.gateway.wire.formats import WIRES
 from proctor.sandbox.base import PutItem
 from proctor.sandbox.namespace.sandbox import NamespaceSandbox
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 
 __all__ = ["admitted", "bench", "kind"]
 pytestmark = pytest.mark.real

@@ -32,7 +32,7 @@ from proctor.rollout.row import MAX_ANSWER_CHARS, run_row
 from proctor.rollout.toolbox import open_tools
 from proctor.rollout.tools import Tools
 from proctor.rollout.workers import Workers
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 from scripted_provider import ScriptedProvider
 from spending_parts import Spending, limits
 

@@ -19,7 +19,7 @@ from proctor.grading.scorers.base import Scored
 from proctor.rollout.scoring import score_row
 from proctor.rollout.toolbox import MAX_RESULT_CHARS, FunctionTools, open_tools
 from proctor.rollout.workers import Workers
-from proctor.study.design import FunctionDesign, ToolDesign
+from proctor.study.actors import FunctionDesign, ToolDesign
 
 SOURCE = '''
 from __future__ import annotations

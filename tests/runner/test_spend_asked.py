@@ -25,7 +25,8 @@ from proctor.core.exits import Exit
 from proctor.core.money import Usd
 from proctor.core.prices import PriceRow, Prices
 from proctor.core.reasons import Reason
-from proctor.study.design import BudgetDesign, ModelDesign, ModelMoney
+from proctor.study.actors import ModelDesign
+from proctor.study.design import BudgetDesign, ModelMoney
 
 PRICES = Prices("a page", (PriceRow("input", 0, "1.000000000000"), PriceRow("output", 0, "1.000000000000")))
 MODEL = ModelDesign("luna", "openai", "luna-1", "chat", None, None, 10, 10, None, None, None, PRICES)

@@ -14,7 +14,7 @@ from proctor.agents.handed import HandedOver, identify
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.study import Design
-from proctor.study.design import AgentDesign, BundleDesign, FunctionDesign
+from proctor.study.actors import AgentDesign, BundleDesign, FunctionDesign
 
 
 def handed_over(name: str, request: Request, folders: int) -> tuple[HandedOver | None, list[Refusal]]:

@@ -15,7 +15,8 @@ from proctor.core.dotenv import pick_keys, with_dotenv
 from proctor.core.refusal import Refusal
 from proctor.grading.scorers.score import check_row
 from proctor.study import LoadedStudy, ModelDesign
-from proctor.study.design import FunctionDesign, QuestionsDesign, ToolDesign
+from proctor.study.actors import FunctionDesign, ToolDesign
+from proctor.study.design import QuestionsDesign
 from proctor.study.names import stage_arms, stage_models
 from proctor.study.problems import unknown_name
 from proctor.study.schema import Stage, StudyFile

@@ -14,7 +14,7 @@ from proctor.budget.rules import Frame
 from proctor.core.money import ZERO, Usd
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Availability
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 
 
 @dataclass(frozen=True)

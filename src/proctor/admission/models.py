@@ -12,7 +12,7 @@ from proctor.core.prices import Prices
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.gateway.wire.formats import WIRES
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 from proctor.study.providers import PRACTICE, PROVIDERS, Provider
 from proctor.study.schema.actors import Arm, Model
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from proctor.admission.facts import KeyFacts, MoneyFacts
 from proctor.budget.rules import Amounts, Frame, Share, is_free
 from proctor.core.money import ZERO, Usd
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 from proctor.study.names import stage_arms, stage_models
 from proctor.study.schema import StudyFile
 from proctor.study.schema.stages import Budget

@@ -13,7 +13,7 @@ from proctor.budget.table import find_window, listed_names
 from proctor.core.families import Family
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 from proctor.study.providers import PRACTICE, PROVIDERS
 from proctor.study.schema.actors import Model
 

@@ -17,7 +17,7 @@ from proctor.gateway.flights import Flights
 from proctor.gateway.line import BYTES_PER_TOKEN, Line, Means
 from proctor.gateway.upstream import HttpReply, SendFailed
 from proctor.gateway.wire.base import Call, Reply, WireError
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 
 _MAX_SAID = 300
 

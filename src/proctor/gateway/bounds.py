@@ -17,7 +17,7 @@ from proctor.gateway.wire.formats import WIRES
 from proctor.gateway.wire.mutating import mutated
 from proctor.gateway.wire.requests import MAX_REQUEST_BYTES
 from proctor.gateway.wire.routes import Kind, Route
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 
 
 @dataclass(frozen=True, slots=True)

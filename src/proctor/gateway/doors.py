@@ -16,7 +16,7 @@ from proctor.gateway.line import Line, Means
 from proctor.gateway.passage import Way
 from proctor.gateway.reception import Reception
 from proctor.gateway.wire.routes import Route, models_body
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 
 if TYPE_CHECKING:
     from aiohttp.web import BaseRequest, StreamResponse

@@ -21,7 +21,7 @@ from proctor.gateway.failures import Failure, Owed
 from proctor.gateway.upstream import HttpReply, SendFailed
 from proctor.gateway.wire.base import Call, Flag, Reply, Wire, endpoint
 from proctor.gateway.wire.requests import MAX_REQUEST_BYTES
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 from proctor.study.providers import PROVIDERS
 
 # What providers add of their own to explain tools to a model: a few hundred tokens at most, wherever it is written.

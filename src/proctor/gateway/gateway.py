@@ -30,7 +30,7 @@ from proctor.gateway.passage import Way
 from proctor.gateway.practice import Practice
 from proctor.gateway.rates import Rate, Sleep
 from proctor.gateway.wire.formats import WIRES
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 from proctor.study.providers import PRACTICE
 
 

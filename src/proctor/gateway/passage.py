@@ -27,7 +27,7 @@ from proctor.gateway.wire.base import Reply
 from proctor.gateway.wire.decoding import Undecodable
 from proctor.gateway.wire.formats import reader_of
 from proctor.gateway.wire.routes import Route
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 
 if TYPE_CHECKING:
     from aiohttp.web import BaseRequest

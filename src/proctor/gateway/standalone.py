@@ -25,7 +25,8 @@ from proctor.gateway.wire.asked import read_asked
 from proctor.gateway.wire.decoding import decoded
 from proctor.gateway.wire.requests import MAX_REQUEST_BYTES
 from proctor.gateway.wire.routes import Route, models_body
-from proctor.study.design import ModelDesign, as_json
+from proctor.study.actors import ModelDesign
+from proctor.study.design import as_json
 
 if TYPE_CHECKING:
     from aiohttp.web import BaseRequest, StreamResponse

@@ -18,7 +18,7 @@ from proctor.core.refusal import Refusal
 from proctor.grading.grade import Assurance, Grade
 from proctor.grading.solved import DuplicateTests, SolvedRule
 from proctor.sandbox.base import ImageFacts, Limits, PutItem
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 
 # a message may quote what an agent wrote, and an entry has 65,535 bytes for everything
 MOST_SAID = 2_000

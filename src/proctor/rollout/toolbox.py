@@ -14,7 +14,7 @@ from proctor.core.models import ToolCall, ToolSpec
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.rollout.workers import FaultKind, Pool, Returned, WorkerError, Workers
-from proctor.study.design import ToolDesign
+from proctor.study.actors import ToolDesign
 
 TOOL_SEC = 60.0
 MAX_RESULT_CHARS = 100_000

@@ -19,7 +19,8 @@ from proctor.rollout.job import Artifact, Command, Healthcheck, Job, RowJob, Tes
 from proctor.runner.images import facts_of
 from proctor.runner.inputs import Inputs
 from proctor.sandbox.base import ImageFacts, Limits, PutItem
-from proctor.study.design import Design, SandboxDesign
+from proctor.study.actors import SandboxDesign
+from proctor.study.design import Design
 from proctor.study.plan import Trial
 from proctor.tasks.context import CopyIn
 from proctor.tasks.environment_plan import EnvironmentPlan

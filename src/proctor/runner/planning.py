@@ -24,7 +24,8 @@ from proctor.evidence.fold import RunState
 from proctor.evidence.kinds import Kind
 from proctor.evidence.reader import read_entries
 from proctor.evidence.runfolder import RunFolder
-from proctor.study.design import ModelDesign, read_design
+from proctor.study.actors import ModelDesign
+from proctor.study.design import read_design
 from proctor.study.edit import with_amounts
 
 # what is wrong with these leaves nothing to count or to price

@@ -1,18 +1,16 @@
 """study: what a user writes, checked and frozen: the schema of study.toml, arms, design, order, plan."""
 
-from proctor.study.changes import Change, diff_designs
-from proctor.study.design import (
+from proctor.study.actors import (
     AgentDesign,
     ArmDesign,
-    Design,
     FolderDigest,
-    FrozenTask,
     ModelDesign,
     PromptDesign,
     SandboxDesign,
-    Selection,
     SkillDesign,
 )
+from proctor.study.changes import Change, diff_designs
+from proctor.study.design import Design, FrozenTask, Selection
 from proctor.study.freeze import Parts, freeze
 from proctor.study.load import LoadedStudy, load_study, read_study, single_task_study
 from proctor.study.plan import Block, Plan, Trial, plan

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.study.design import AgentDesign, ArmDesign, ArmModel, PromptDesign, SandboxDesign
+from proctor.study.actors import AgentDesign, ArmDesign, ArmModel, PromptDesign, SandboxDesign
 from proctor.study.folders import Folders
 from proctor.study.later import later_refusals
 from proctor.study.problems import Loc, dotted, schema_refusals

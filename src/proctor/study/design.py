@@ -17,19 +17,24 @@ from pydantic import TypeAdapter, ValidationError
 
 from proctor.core.canonical import encode
 from proctor.core.files import read_regular
-from proctor.core.prices import Prices
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.strictjson import loads
+from proctor.study.actors import (
+    ABSENT_IF_UNUSED,
+    AgentDesign,
+    ArmDesign,
+    FunctionDesign,
+    ModelDesign,
+    SandboxDesign,
+    ToolDesign,
+)
 
 FORMAT: Final = 1
 # the format of a task that is a row of a question set
 QUESTION = "question"
 MAX_DESIGN_BYTES = 256 * 2**20
 
-_ABSENT_IF_UNUSED = {"absent_if_unused": True}
-# an empty list says something: none of them
-_ABSENT_IF_NONE = {"absent_if_none": True}
 _TASKS = "\0tasks"
 _TOGETHER = 256
 
@@ -74,84 +79,6 @@ class DrawDesign:
 
 
 @dataclass(frozen=True)
-class FolderDigest:
-    """A folder that goes into the sandbox: the digest of its tree, and what it lists (path, kind, mode …)."""
-
-    path: str
-    sha256: str
-    files: tuple[dict[str, str | int], ...]
-
-
-@dataclass(frozen=True)
-class FunctionDesign:
-    """A Python function: `module:function` or an entry point's name, and the digest of its module's file."""
-
-    name: str
-    sha256: str
-
-
-@dataclass(frozen=True)
-class BundleDesign:
-    """The program of an agent that runs inside: its version, and the digest of its files."""
-
-    version: str
-    sha256: str
-
-
-@dataclass(frozen=True)
-class AgentDesign:
-    """Who works: `settings` are what the agent's class takes; `files` is the folder that `settings.files` names.
-
-    `code` is the class, as `module:class`, of an agent that was handed over in Python and is not installed; `bundle`
-    is the program of one that was installed for use inside.
-    """
-
-    name: str
-    settings: dict[str, Any]
-    timeout_sec: int | None
-    files: FolderDigest | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
-    code: FunctionDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
-    bundle: BundleDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
-    expect_version: str | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
-    idle_timeout_sec: int | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
-
-
-@dataclass(frozen=True)
-class ToolDesign:
-    """A tool of question rows: a function in worker processes, `pool` of them for each model."""
-
-    name: str
-    python: FunctionDesign
-    pool: int
-
-
-@dataclass(frozen=True)
-class ModelDesign:
-    """One model as it is called. `api` is chat | responses | anthropic | gemini | practice; `rpm`, `tpm` null where
-    unlimited.
-
-    `synthetic` says that no model was called: its answers, and its costs, are made up by rules. `context_window` is in
-    tokens; `mutations` are the changes that requests of agents inside may undergo.
-    """
-
-    name: str
-    provider: str
-    model: str
-    api: str
-    base_url: str | None
-    effort: str | None
-    max_output_tokens: int
-    request_timeout_sec: int
-    api_key_env: str | None
-    rpm: int | None
-    tpm: int | None
-    price: Prices
-    synthetic: bool = field(default=False, metadata=_ABSENT_IF_UNUSED)
-    context_window: int | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
-    mutations: tuple[str, ...] = field(default=(), metadata=_ABSENT_IF_UNUSED)
-
-
-@dataclass(frozen=True)
 class ModelMoney:
     """The money of one model of the stage; `blocks` counts those of the whole stage, before any selection."""
 
@@ -183,71 +110,7 @@ class BudgetDesign:
     reserve_quantum: str
     reserve_factor: int | float
     models: tuple[ModelMoney, ...]
-    prior_spend: PriorSpendDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
-
-
-@dataclass(frozen=True)
-class ArmModel:
-    """Model settings that an arm changes; null where it leaves the model's own."""
-
-    effort: str | None
-    max_output_tokens: int | None
-
-
-@dataclass(frozen=True)
-class SandboxDesign:
-    """The world; null where the study says nothing and the task's own value stands."""
-
-    kind: str
-    network: str
-    cpus: int | float | None
-    memory_bytes: int | None
-    storage_bytes: int | None
-    pids: int | None
-    rootfs: str | None
-    substitute: dict[str, str]
-
-
-@dataclass(frozen=True)
-class PromptDesign:
-    """Text put after the task's instruction, a blank line between; `file` is where the study keeps it."""
-
-    append: str
-    file: str | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
-
-
-@dataclass(frozen=True)
-class SkillDesign:
-    """One skill, put at `/skills/<name>`."""
-
-    name: str
-    path: str
-    sha256: str
-    files: tuple[dict[str, str | int], ...]
-
-
-@dataclass(frozen=True)
-class ArmDesign:
-    """One arm: its differences. `config` is as the study writes it; `agent` and `sandbox` are the whole result."""
-
-    name: str
-    prompt: PromptDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
-    skills: tuple[SkillDesign, ...] = field(default=(), metadata=_ABSENT_IF_UNUSED)
-    config: dict[str, Any] = field(default_factory=dict, metadata=_ABSENT_IF_UNUSED)
-    agent: AgentDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
-    sandbox: SandboxDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
-    tools: tuple[str, ...] | None = field(default=None, metadata=_ABSENT_IF_NONE)
-    model: ArmModel | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
-
-    @property
-    def is_control(self) -> bool:
-        """Whether it differs from the study in nothing (facts about it aside)."""
-        changed = self.prompt or self.skills or self.agent or self.sandbox or self.model
-        return not changed and self.tools is None
-
-    def instruct(self, instruction: str) -> str:
-        """The task's instruction as this arm's agent is handed it: unchanged, or with the arm's text after it."""
-        return f"{instruction.rstrip()}\n\n{self.prompt.append}" if self.prompt else instruction
+    prior_spend: PriorSpendDesign | None = field(default=None, metadata=ABSENT_IF_UNUSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +124,7 @@ class FrozenTask:
     sha256: str
     format: str
     path: str
-    cluster: str | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+    cluster: str | None = field(default=None, metadata=ABSENT_IF_UNUSED)
 
 
 @dataclass(frozen=True)
@@ -272,7 +135,7 @@ class QuestionsDesign:
     sha256: str
     scorer: str
     scorer_timeout_sec: int
-    scorer_function: FunctionDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+    scorer_function: FunctionDesign | None = field(default=None, metadata=ABSENT_IF_UNUSED)
 
 
 @dataclass(frozen=True)
@@ -282,7 +145,7 @@ class GradingDesign:
     solved: str
     duplicate_tests: str
     verifier_timeout_sec: int | None
-    assurance: str | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+    assurance: str | None = field(default=None, metadata=ABSENT_IF_UNUSED)
 
 
 @dataclass(frozen=True)
@@ -299,17 +162,17 @@ class AnchorDesign:
 
     every_sec: int
     required: bool
-    git: str | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
-    drop: str | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+    git: str | None = field(default=None, metadata=ABSENT_IF_UNUSED)
+    drop: str | None = field(default=None, metadata=ABSENT_IF_UNUSED)
 
 
 @dataclass(frozen=True)
 class Selection:
     """What the command line narrows: the first `limit` tasks in order of names, some arms, some models."""
 
-    limit: int | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
-    arms: tuple[str, ...] = field(default=(), metadata=_ABSENT_IF_UNUSED)
-    models: tuple[str, ...] = field(default=(), metadata=_ABSENT_IF_UNUSED)
+    limit: int | None = field(default=None, metadata=ABSENT_IF_UNUSED)
+    arms: tuple[str, ...] = field(default=(), metadata=ABSENT_IF_UNUSED)
+    models: tuple[str, ...] = field(default=(), metadata=ABSENT_IF_UNUSED)
 
 
 @dataclass(frozen=True)
@@ -326,14 +189,14 @@ class Design:
     tasks: tuple[FrozenTask, ...]
     sandbox: SandboxDesign
     grading: GradingDesign
-    tools: tuple[ToolDesign, ...] = field(default=(), metadata=_ABSENT_IF_UNUSED)
-    questions: QuestionsDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
-    images: tuple[ImageDesign, ...] = field(default=(), metadata=_ABSENT_IF_UNUSED)
-    budget: BudgetDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
-    hypotheses: tuple[HypothesisDesign, ...] = field(default=(), metadata=_ABSENT_IF_UNUSED)
-    baseline: str | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
-    anchor: AnchorDesign | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
-    selection: Selection | None = field(default=None, metadata=_ABSENT_IF_UNUSED)
+    tools: tuple[ToolDesign, ...] = field(default=(), metadata=ABSENT_IF_UNUSED)
+    questions: QuestionsDesign | None = field(default=None, metadata=ABSENT_IF_UNUSED)
+    images: tuple[ImageDesign, ...] = field(default=(), metadata=ABSENT_IF_UNUSED)
+    budget: BudgetDesign | None = field(default=None, metadata=ABSENT_IF_UNUSED)
+    hypotheses: tuple[HypothesisDesign, ...] = field(default=(), metadata=ABSENT_IF_UNUSED)
+    baseline: str | None = field(default=None, metadata=ABSENT_IF_UNUSED)
+    anchor: AnchorDesign | None = field(default=None, metadata=ABSENT_IF_UNUSED)
+    selection: Selection | None = field(default=None, metadata=ABSENT_IF_UNUSED)
 
     def to_json(self) -> dict[str, Any]:
         """The design as JSON values; their canonical JSON is `design.json`."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.study.design import FolderDigest, SkillDesign
+from proctor.study.actors import FolderDigest, SkillDesign
 from proctor.study.schema.values import NAME
 from proctor.tasks.tree import Tree, read_tree
 

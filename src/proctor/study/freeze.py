@@ -9,26 +9,23 @@ from dataclasses import dataclass, field, replace
 from proctor.core.money import ZERO
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.study.actors import ArmDesign, FunctionDesign, ModelDesign, ToolDesign
 from proctor.study.arms import Resolved
 from proctor.study.design import (
     FORMAT,
     AnchorDesign,
-    ArmDesign,
     BudgetDesign,
     Design,
     DrawDesign,
     FrozenTask,
-    FunctionDesign,
     GradingDesign,
     HypothesisDesign,
-    ModelDesign,
     ModelMoney,
     PriorSpendDesign,
     QuestionsDesign,
     Selection,
     StageDesign,
     StudyName,
-    ToolDesign,
 )
 from proctor.study.load import LoadedStudy
 from proctor.study.names import stage_arms, stage_models

@@ -13,7 +13,7 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.gateway.wire.base import Call, Native, endpoint
 from proctor.gateway.wire.formats import WIRES, api_of_route, conversation
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 from proctor.study.providers import PROVIDERS
 
 MODELS = {

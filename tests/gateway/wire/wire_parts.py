@@ -8,7 +8,7 @@ from typing import Any
 from proctor.core.prices import PriceRow, Prices
 from proctor.gateway.wire.base import Reply
 from proctor.gateway.wire.formats import WIRES
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 
 PRICES = Prices("test", (PriceRow("input", 0, "1.000000000000"), PriceRow("output", 0, "2.000000000000")))
 

@@ -20,7 +20,7 @@ from proctor.gateway.wire.requests import (
     read_request,
     text_of,
 )
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _ROLES = {"system": Role.SYSTEM, "assistant": Role.ASSISTANT}

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from proctor.core.models import Finish, Message, ToolCall, ToolSpec
 from proctor.core.usage import Usage
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 
 _VERSION_SEGMENT = re.compile(r"v[0-9]+(?:(?:alpha|beta)[0-9]*)?", re.ASCII)
 

@@ -19,7 +19,7 @@ from proctor.gateway.wire.requests import (
     read_request,
     text_of,
 )
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max", "default")
 _ROLES = {

@@ -20,7 +20,7 @@ from proctor.gateway.wire.requests import (
     output_bound,
     read_request,
 )
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 
 # The levels, and the tokens of thought that Google's own compatible endpoint takes each of them for where a model
 # knows budgets alone.

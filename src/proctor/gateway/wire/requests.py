@@ -12,7 +12,7 @@ from proctor.core.canonical import MAX_SAFE_INTEGER
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.gateway.wire.notes import Notes
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 
 MAX_REQUEST_BYTES = 64 * 2**20
 JSON_HEADERS = {"content-type": "application/json"}

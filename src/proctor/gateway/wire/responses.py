@@ -20,7 +20,7 @@ from proctor.gateway.wire.requests import (
     text_of,
 )
 from proctor.gateway.wire.responses_reply import API, ResponsesAssembly, call_of
-from proctor.study.design import ModelDesign
+from proctor.study.actors import ModelDesign
 
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "assistant": Role.ASSISTANT}
