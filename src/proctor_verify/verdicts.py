@@ -133,7 +133,7 @@ def read_rewards(named: Collection[str], read: Read) -> Rewards:
         return Rewards({}, "reward_unreadable")
     if number is not None and numbers.setdefault("reward", number) != number:
         return Rewards({}, "verdicts_disagree")
-    if document is not None and len(strictjson.encode(numbers)) > MAX_REWARDS:
+    if len(strictjson.encode(numbers)) > MAX_REWARDS:
         return Rewards({}, "reward_too_large")
     return Rewards(numbers)
 

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 # Modules that checks lean on, with the tests of the module alone. Modules of checks are found by the registry.
 RULES: Mapping[str, tuple[str, ...]] = {
     "proctor_verify.canonical": ("verify/test_no_canonical_form.py", "verify/test_json_vectors.py"),
-    "proctor_verify.journal": ("verify/test_hostile.py",),
+    "proctor_verify.journal": ("verify/test_lines.py",),
     "proctor_verify.merkle": ("verify/test_merkle_vectors.py",),
     "proctor_verify.money": (),
     "proctor_verify.notes": ("verify/test_notes_vectors.py",),
     "proctor_verify.order": ("verify/test_order.py",),
     "proctor_verify.prices": ("verify/test_prices_agree.py",),
-    "proctor_verify.schema": ("verify/test_schema.py", "verify/test_facts.py"),
+    "proctor_verify.schema": ("verify/test_schema.py", "verify/test_bodies.py"),
     "proctor_verify.shapes": ("verify/test_shapes.py",),
     "proctor_verify.strictbase64": ("verify/test_notes_vectors.py", "verify/test_proof_files.py"),
-    "proctor_verify.verdicts": (),
+    "proctor_verify.verdicts": ("verify/test_standing.py",),
     "proctor_verify.strictjson": ("verify/test_json_vectors.py", "verify/test_json_differential.py"),
 }
 # Checks of which more than stories are asked.
