@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from proctor.budget.authority import Authority, EntryWriter
+from proctor.budget.authority import Authority
 from proctor.budget.ceiling import Limits
+from proctor.budget.lease import EntryWriter
 from proctor.core.money import ZERO, Usd
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal

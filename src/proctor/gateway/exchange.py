@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from proctor.budget.authority import RELEASED, SETTLED
+from proctor.budget.lease import RELEASED, SETTLED
 from proctor.core.models import Message, ToolSpec
 from proctor.core.money import ZERO, Usd
 from proctor.core.prices import NoPrice

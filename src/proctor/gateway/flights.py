@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from proctor.budget.authority import FOR_MONEY, EntryWriter, Lease
+from proctor.budget.authority import FOR_MONEY
+from proctor.budget.lease import EntryWriter, Lease
 from proctor.core.money import ZERO, Usd
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal

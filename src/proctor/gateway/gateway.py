@@ -12,7 +12,7 @@ import random
 import socket
 from collections.abc import Callable, Mapping
 
-from proctor.budget.authority import EntryWriter, Lease
+from proctor.budget.lease import EntryWriter, Lease
 from proctor.core.clock import Clock
 from proctor.core.reasons import Reason
 from proctor.core.redact import Redactor
