@@ -31,6 +31,13 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         _ENCODES,
     ),
     Equivalent(
+        "proctor_verify.checks.keys",
+        "Seen.finish",
+        "if not witnesses",
+        "if False",
+        "where there are none, nothing is said of any: it saves reading the run's checkpoints alone",
+    ),
+    Equivalent(
         "proctor_verify.checks.order",
         "Ordered.entry",
         "place < self._reached[model]",

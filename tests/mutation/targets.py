@@ -23,7 +23,10 @@ RULES: Mapping[str, tuple[str, ...]] = {
 CHECKS: Mapping[str, tuple[str, ...]] = {
     "proctor_verify.checks.anchors": ("verify/test_anchor_stories.py",),
     "proctor_verify.checks.checkpoints": ("verify/test_anchor_stories.py",),
+    "proctor_verify.checks.keys": ("verify/test_witnesses.py",),
     "proctor_verify.checks.files": ("verify/test_kept_from_us.py",),
+    "proctor_verify.checks.heads": ("verify/test_anchor_stories.py",),
+    "proctor_verify.checks.packs": ("verify/test_frames.py",),
 }
 # Guards and what they lean on. Modules of guards are found by their registries, and judged by the first of these.
 GUARDS: Mapping[str, tuple[str, ...]] = {
@@ -57,7 +60,7 @@ WITH_CONDITIONS: frozenset[str] = frozenset(
         *(f"proctor.admission.{name}" for name in ("anchors", "guards", "model_guards", "money_guards", "standalone")),
         *(f"proctor_verify.checks.{name}" for name in ("budget_rules", "finals", "grades", "order")),
         *(f"proctor_verify.checks.{name}" for name in ("derived", "design")),
-        *(f"proctor_verify.{name}" for name in ("money", "order", "shapes", "strictbase64")),
+        *(f"proctor_verify.{name}" for name in ("journal", "money", "order", "schema", "shapes", "strictbase64")),
     }
 )
 

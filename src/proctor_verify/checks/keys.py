@@ -98,22 +98,17 @@ class Seen(Check):
         witnesses = self.run.elsewhere.asked.witnesses
         if not witnesses:
             return
-        # by witness: the entries covered by the largest that it signed, and the latest time that it gave
-        best: list[tuple[int, int | None] | None] = [None] * len(witnesses)
-        for head in self._heads():
-            for at, seen in enumerate(head.seen_by):
-                held = best[at]
-                if seen is not None and (held is None or (head.size, seen.time or 0) > (held[0], held[1] or 0)):
-                    best[at] = head.size, seen.time
-        said = []
-        for witness, held in zip(witnesses, best, strict=True):
+        heads, said = list(self._heads()), []
+        for at, witness in enumerate(witnesses):
             self.looked += 1
+            signed = [(head.size, seen.time) for head in heads if (seen := head.seen_by[at]) is not None]
             if witness.key.raw in self._own:
                 self.fail(witness.label, f"{witness.key.fingerprint} is the run's own key, and nobody else's")
-            elif held is None:
+            elif not signed:
                 self.fail(witness.label, f"{witness.key.fingerprint} signed no checkpoint of this journal")
             else:
-                said.append(signed_words(witness, *held))
+                # the largest, and of those the one that was signed last, as far as that is said
+                said.append(signed_words(witness, *max(signed, key=lambda each: (each[0], each[1] or 0))))
         self.said = "; ".join(said)
 
     def _heads(self) -> Iterator[Head]:
