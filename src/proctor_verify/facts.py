@@ -63,6 +63,7 @@ class OpenAttempt:
     agent_started: bool = False
     agent_ended: dict[str, Any] | None = None
     verifier_ended: dict[str, Any] | None = None
+    agent_world: bool = False
     verifier_world: bool = False
     graded: dict[str, Any] | None = None
     grade: Grade | None = None

@@ -257,6 +257,7 @@ class Run:
 
     def _sandbox_started(self, body: dict[str, Any]) -> None:
         if attempt := self.open.get(body["attempt"]):
+            attempt.agent_world |= body["role"] == "agent"
             attempt.verifier_world |= body["role"] == "verifier"
 
     def _verifier_ended(self, body: dict[str, Any]) -> None:

@@ -69,8 +69,7 @@ def _(s: Story) -> None:
 @plant("attempts.admitted", "a sandbox before the admission")
 def _(s: Story) -> None:
     early = s.find("sandbox.started")
-    s.drop(early)
-    s.insert_before(s.find("attempt.admitted"), early)
+    s.insert_before(s.find("attempt.admitted"), Step(early.kind, dict(early.body)))
 
 
 @plant("attempts.admitted", "done in the name of nobody")

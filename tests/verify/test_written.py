@@ -83,6 +83,9 @@ async def _start(run: RunFolder, journal: Journal, index: int, number: int, cont
     await journal.append(Kind.ATTEMPT_ADMITTED, {**of_block, **body, **before})
     (run.path / folder).mkdir(parents=True)
     (run.path / folder / "stdout.log").write_bytes(content[:100])
+    world = {"role": "agent", "from_snapshot": False, "limits": [], "base_substituted": None}
+    there = {"facts": {"kind": "namespace", "network": "none"}}
+    await journal.append(Kind.SANDBOX_STARTED, {"attempt": attempt, **world, **there})
     facts = {
         "attempt": attempt,
         "agent": "oracle",

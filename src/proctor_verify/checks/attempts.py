@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from proctor_verify.check import Check
 from proctor_verify.design import NO_TRIAL
+from proctor_verify.facts import OpenAttempt
 from proctor_verify.folder import is_safe
 from proctor_verify.journal import Entry
 from proctor_verify.run import folder_mark
@@ -200,20 +204,54 @@ class AttemptsEnded(Check):
 
 class AttemptsPhases(Check):
     id = "attempts.phases"
-    doc = "an agent ends once, after it started once"
-    noun = "agents"
-    kinds = ("agent.started", "agent.ended")
+    doc = (
+        "an agent has one world at most, and ends once, after it started once, and before its verifier has a world, "
+        "ends, or gives a grade; a verifier has one world at most, before it ends, and ends once"
+    )
+    noun = "steps"
+    kinds = ("sandbox.started", "agent.started", "agent.ended", "verifier.ended")
 
     def entry(self, entry: Entry) -> None:
         attempt = self.run.open.get(entry.body["attempt"])
         if attempt is None:
             return  # said by attempts.admitted, attempts.ended
         self.looked += 1
-        if entry.kind == "agent.started":
-            if attempt.agent_started:
-                self.fail_at(entry, f"starts the agent of {attempt.id} again")
-        elif not attempt.agent_started or attempt.agent_ended is not None:
-            self.fail_at(entry, f"ends the agent of {attempt.id}, which was not running")
+        fault = _FAULTS[entry.kind](attempt, entry.body)
+        if fault is not None:
+            self.fail_at(entry, fault)
+
+
+def _of_world(attempt: OpenAttempt, body: dict[str, Any]) -> str | None:
+    role = body["role"]
+    if attempt.verifier_world if role == "verifier" else attempt.agent_world:
+        return f"starts another world for the {role} of {attempt.id}"
+    if role == "verifier" and attempt.verifier_ended is not None:
+        return f"starts a world for the verifier of {attempt.id}, which has ended"
+    return None
+
+
+def _of_start(attempt: OpenAttempt, _: dict[str, Any]) -> str | None:
+    return f"starts the agent of {attempt.id} again" if attempt.agent_started else None
+
+
+def _of_end(attempt: OpenAttempt, _: dict[str, Any]) -> str | None:
+    if not attempt.agent_started or attempt.agent_ended is not None:
+        return f"ends the agent of {attempt.id}, which was not running"
+    if attempt.verifier_world or attempt.verifier_ended is not None or attempt.grade is not None:
+        return f"ends the agent of {attempt.id}, which was verified or graded before"
+    return None
+
+
+def _of_verifier(attempt: OpenAttempt, _: dict[str, Any]) -> str | None:
+    return f"ends the verifier of {attempt.id} again" if attempt.verifier_ended is not None else None
+
+
+_FAULTS: dict[str, Callable[[OpenAttempt, dict[str, Any]], str | None]] = {
+    "sandbox.started": _of_world,
+    "agent.started": _of_start,
+    "agent.ended": _of_end,
+    "verifier.ended": _of_verifier,
+}
 
 
 class AttemptsGraded(Check):

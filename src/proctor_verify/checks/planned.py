@@ -107,15 +107,24 @@ class AgentsEnded(Check):
 
 class WorldsPlanned(_OfAnArm):
     id = "worlds.planned"
-    doc = "a world is of the design's kind with a network no wider than the design's; an agent's is no fork"
+    doc = (
+        "a world is of the design's kind with a network no wider than the design's; an agent's is no fork, and an "
+        "agent that is not of a question row starts after its world"
+    )
     noun = "worlds"
-    kinds = ("sandbox.started",)
+    kinds = ("sandbox.started", "agent.started")
 
     def entry(self, entry: Entry) -> None:
-        plan, facts = self.plan(entry), entry.body["facts"]
+        plan = self.plan(entry)
         if plan is None:
             return
+        if entry.kind == "agent.started":
+            attempt = self.run.open[entry.body["attempt"]]
+            if not attempt.is_row and not attempt.agent_world:
+                self.fail_at(entry, f"starts the agent of {attempt.id}, which has no world")
+            return
         self.looked += 1
+        facts = entry.body["facts"]
         if plan.kind not in (facts["kind"], ANY_KIND):
             self.fail_at(entry, f"starts a world of kind {facts['kind']}, where the design has {plan.kind}")
         elif NETWORKS.index(facts["network"]) > plan.network:

@@ -48,6 +48,9 @@ export class Agents {
     else if (agent.timeout_sec !== null && body.timeout_sec > agent.timeout_sec) {
       say("with a later deadline than the design's");
     }
+    if (!attempt.row && !attempt.sandboxes.some(({ role }) => role === "agent")) {
+      report.fail("worlds.planned", `${where}: starts an agent that has no world`);
+    }
   }
 
   #world(body, attempt, where) {

@@ -108,6 +108,9 @@ export class Attempts {
       case "sandbox.started":
       case "attempt.boundary":
         if (kind === "sandbox.started") {
+          const another = attempt.sandboxes.some((each) => each.role === body.role);
+          const late = body.role === "verifier" && attempt.verifierEnded !== null;
+          report.hold("attempts.phases", !another && !late, `${where}: starts a world for the ${body.role} again or late`);
           attempt.sandboxes.push(body);
           if (body.role === "verifier") attempt.verifierWorld = true;
         } else attempt.boundaries.push(body.boundary);
@@ -123,10 +126,13 @@ export class Attempts {
         report.look("attempts.phases");
         if (attempt.agentStarted === null || attempt.agentEnded !== null) {
           report.fail("attempts.phases", `${where}: ends an agent that does not run`);
+        } else if (attempt.verifierWorld || attempt.verifierEnded !== null || attempt.graded !== null) {
+          report.fail("attempts.phases", `${where}: ends an agent that was verified or graded before`);
         }
         attempt.agentEnded = body;
         break;
       case "verifier.ended":
+        report.hold("attempts.phases", attempt.verifierEnded === null, `${where}: ends a verifier again`);
         attempt.verifierEnded = body;
         break;
       case "answer.scored":

@@ -1,0 +1,89 @@
+"""Faults of the order in which an attempt goes through its steps, and of steps that are there more than once."""
+
+from __future__ import annotations
+
+from builder import Story
+from money_stories import money_story
+from plants import Plants
+from steps import Step
+
+PLANTS = Plants()
+plant = PLANTS.before_sealing
+ROWS = Plants(money_story)
+plant_of_rows = ROWS.before_sealing
+
+
+def _again(s: Story, kind: str, **body: str) -> None:
+    there = s.find(kind, **body)
+    s.insert_after(there, Step(there.kind, dict(there.body)))
+
+
+def _verified(s: Story) -> str:
+    return str(s.find("verifier.ended").body["attempt"])
+
+
+def _ends_after(s: Story, kind: str, **body: str) -> None:
+    """The agent of an attempt that was verified ends after that step of it."""
+    attempt = _verified(s)
+    there = s.find("agent.ended", attempt=attempt)
+    s.drop(there)
+    s.insert_after(s.find(kind, attempt=attempt, **body), there)
+
+
+@plant("attempts.phases", "an agent has two worlds")
+def _(s: Story) -> None:
+    _again(s, "sandbox.started", role="agent")
+
+
+@plant("attempts.phases", "a verifier has two worlds")
+def _(s: Story) -> None:
+    _again(s, "sandbox.started", role="verifier")
+
+
+@plant("attempts.phases", "a verifier ends twice, and the second end is the one that counts")
+def _(s: Story) -> None:
+    _again(s, "verifier.ended")
+
+
+@plant("attempts.phases", "a verifier's world starts when the verifier has ended")
+def _(s: Story) -> None:
+    attempt = _verified(s)
+    there = s.find("sandbox.started", attempt=attempt, role="verifier")
+    s.drop(there)
+    s.insert_after(s.find("verifier.ended", attempt=attempt), there)
+
+
+@plant("attempts.phases", "an agent ends when its verifier has a world")
+def _(s: Story) -> None:
+    _ends_after(s, "sandbox.started", role="verifier")
+
+
+@plant("attempts.phases", "an agent ends when its verifier, in its own world, has ended")
+def _(s: Story) -> None:
+    attempt = _verified(s)
+    s.design["grading"]["assurance"] = "shared"
+    s.drop(s.find("sandbox.started", attempt=attempt, role="verifier"))
+    for kind in ("verifier.ended", "attempt.graded"):
+        s.find(kind, attempt=attempt).body["assurance"] = "shared"
+    _ends_after(s, "verifier.ended")
+
+
+@plant_of_rows("attempts.phases", "an agent of a question row ends when it has its grade")
+def _(s: Story) -> None:
+    attempt = str(s.find("answer.scored").body["attempt"])
+    there = s.find("agent.ended", attempt=attempt)
+    s.drop(there)
+    s.insert_after(s.find("attempt.graded", attempt=attempt), there)
+
+
+@plant("worlds.planned", "an agent starts in no world")
+def _(s: Story) -> None:
+    s.drop(s.find("sandbox.started", attempt=_verified(s), role="agent"))
+
+
+@plant("worlds.planned", "an agent starts before its world")
+def _(s: Story) -> None:
+    attempt = _verified(s)
+    there = s.find("agent.started", attempt=attempt)
+    s.drop(there)
+    s.insert_before(s.find("sandbox.started", attempt=attempt, role="agent"), there)
