@@ -9,9 +9,9 @@ import asyncio
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
+from proctor.admission.admitted import admitted_of, first_request
 from proctor.admission.facts import Facts, FolderFacts, Request
 from proctor.admission.finish import Stop
 from proctor.admission.gather import Gathered, gather
@@ -110,8 +110,8 @@ async def admit(
             facts, frozen, past = await asyncio.to_thread(_look, run, resuming, locked)
             early = _judge(request, Gathered(Facts(request, facts), {}), head)
             manifest = run.new_manifest(early.manifest if early.refusals else head)
-            if resuming and past is not None:
-                request = request.resumed(_first_request(run, past))
+            if past is not None and past.admitted is not None:
+                request = request.resumed(first_request(run, past.admitted))
                 head = {**head, "requested": request.as_record()}
             if resuming and past is None:
                 gathered = Gathered(Facts(request, facts), {})
@@ -257,9 +257,7 @@ def token_for(run: RunFolder) -> Admitted:
     """
     if not run.is_admitted():
         raise Refusal(Reason.RUN_NOT_FOUND, "no admitted run is in this folder", path=str(run.path))
-    first = RunState.of(islice(read_entries(run.journal_path, validate=False), 1)).admitted
-    if first is None:
-        raise Refusal(Reason.EVIDENCE_UNREADABLE, "the journal has no first entry", path=str(run.path))
+    first = admitted_of(run)
     return _token(run, str(first["run_id"]), str(first["design_sha256"]))
 
 
@@ -270,17 +268,6 @@ def _token(run: RunFolder, run_id: str, design_sha256: str) -> Admitted:
 def _dated(request: Request) -> Request:
     """The request, priced by today's table; a resume takes the day of its run's own first manifest instead."""
     return replace(request, priced_on=request.priced_on or SystemClock().utc()[:10])
-
-
-def _first_request(run: RunFolder, past: RunState) -> Mapping[str, Any]:
-    """What the invocation that admitted the run had declared."""
-    assert past.admitted is not None
-    bound = past.admitted["manifest"]["path"]
-    for manifest in run.manifests():
-        if manifest.file.path == bound and manifest.body is not None:
-            requested = manifest.body.get("requested")
-            return requested if isinstance(requested, dict) else {}
-    return {}
 
 
 def _abandoned(run: RunFolder, past: RunState | None, own: ManifestHandle) -> list[dict[str, str]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
+from proctor.admission.admitted import admitted_of, first_request
 from proctor.admission.facts import AnchorFacts, Facts, Request
 from proctor.core.guards import Registry
 from proctor.core.reasons import Reason
@@ -14,7 +14,6 @@ from proctor.core.refusal import Refusal
 from proctor.core.tokens import Probe
 from proctor.evidence.anchors import drop, git
 from proctor.evidence.anchors.places import AnchorKind, Place, is_relative, places
-from proctor.evidence.reader import read_entries
 from proctor.evidence.runfolder import RunFolder
 from proctor.study import Design
 
@@ -78,13 +77,7 @@ def design_places(run: RunFolder, design: Design) -> tuple[Place, ...]:
 
 
 def _study_folder(run: RunFolder) -> Path | None:
-    first = next(iter(read_entries(run.journal_path, validate=False)), None)
-    bound = None if first is None else first.body["manifest"]["path"]
-    for manifest in run.manifests():
-        if manifest.file.path == bound and manifest.body is not None:
-            requested: Any = manifest.body.get("requested")
-            study = Request("anchor", run.path).resumed(requested).study if isinstance(requested, dict) else None
-            if study is None or not study.exists():
-                return None
-            return (study if study.is_dir() else study.parent).resolve()
-    return None
+    study = Request("anchor", run.path).resumed(first_request(run, admitted_of(run))).study
+    if study is None or not study.exists():
+        return None
+    return (study if study.is_dir() else study.parent).resolve()
