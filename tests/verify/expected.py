@@ -213,4 +213,5 @@ def _rate(num: int, den: int) -> Body:
     if not den:
         return {"num": num, "den": den, "decimal": None}
     millionths = (2 * num * 10**6 + den) // (2 * den)
-    return {"num": num, "den": den, "decimal": f"{millionths // 10**6}.{millionths % 10**6:06d}"}
+    whole, places = divmod(abs(millionths), 10**6)
+    return {"num": num, "den": den, "decimal": f"{'-' * (millionths < 0)}{whole}.{places:06d}"}

@@ -303,6 +303,36 @@ def _(s: Story) -> None:
 case("a request for which there is no price", story=free_story)(no_price_for_what_was_asked)
 
 
+def of_one_block(**design: Any) -> Story:
+    """A run before its end, in which every trial of each block failed, with less than nothing for its reward."""
+    s = Story(make_design(tasks=1, epochs=1, **design))
+    s.design["models"].reverse()
+    s.admit()
+    for index in range(len(s.drawn())):
+        s.block(index)
+        for arm in s.arms(index):
+            attempt = s.start(index, arm)
+            s.grade(attempt, "fail", -0.25, "below_threshold")
+            s.end(attempt)
+            s.final(attempt)
+        s.add("block.ended", block=index)
+    return s
+
+
+@case("rewards below nothing, of models that the design has in another order", story=lambda: of_one_block(models=2))
+def _(s: Story) -> None:
+    s.stop(0)
+    s.checkpoint(named=False)
+
+
+@case("a run that was interrupted when all of it was done has no summaries", story=of_one_block)
+def _(s: Story) -> None:
+    s.add("run.draining", cause="SIGINT")
+    totals = {"trials": 2, "finals": 2, "pass": 0, "fail": 2, "ungraded": 0}
+    s.add("run.ended", exit_status=130, reason="interrupted", complete=True, totals=totals, files=[])
+    s.checkpoint(named=False)
+
+
 @case("more is charged than is held, without a budget", "costs.recomputed ceiling.disclosed", story=free_story)
 def _(s: Story) -> None:
     s.find("exchange.ended").body.update(charged="0.000000000001", overrun=True)

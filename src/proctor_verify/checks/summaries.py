@@ -134,7 +134,7 @@ _CONTENTS: dict[str, Callable[[Run, Design], dict[str, Any]]] = {
 
 def _groups(run: Run, design: Design) -> list[tuple[str | None, str, Tally]]:
     # A design without models has the one model None, so None never meets a name in this order.
-    models = sorted(design.models, key=lambda model: model or "")
+    models = sorted(design.models, key=str)
     return [(model, arm, run.groups.get((model, arm), Tally())) for model in models for arm in sorted(design.arms)]
 
 
