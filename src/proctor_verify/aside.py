@@ -59,6 +59,13 @@ class InOrder:
         future = self._aside.submit(work)
         self._add(lambda: told(future.result()))
 
+    def work(self, told: Callable[[T], None], work: Callable[[], T], size: int) -> None:
+        """Something that takes so many bytes: asked where that is worth it, else found out at once."""
+        if size < WORTH_IT:
+            self.tell(told, work())
+        else:
+            self.ask(told, work)
+
     def finish(self) -> None:
         """Tell of all that was asked."""
         while self._pending:
