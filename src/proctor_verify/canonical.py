@@ -35,25 +35,25 @@ def number(value: float) -> str:
     """
     if not math.isfinite(value):
         raise Unreadable("a number is not finite")
+    if value < 0:
+        return "-" + number(-value)
     if value == 0:
         return "0"
-    sign = "-" if value < 0 else ""
     # repr has the same shortest digits as ECMAScript; only where it puts the point and the exponent differs.
-    mantissa, _, exponent = repr(abs(value)).partition("e")
+    mantissa, _, exponent = repr(value).partition("e")
     whole, _, fraction = mantissa.partition(".")
     point = len(whole) + int(exponent or 0)
     digits = whole + fraction
     point -= len(digits) - len(digits.lstrip("0"))
     digits = digits.strip("0")
-    return sign + _place_point(digits, point)
+    return _place_point(digits, point)
 
 
 def _place_point(digits: str, point: int) -> str:
     """The value 0.DIGITS times ten to the power of `point`."""
-    if len(digits) <= point <= 21:
-        return digits.ljust(point, "0")
     if 0 < point <= 21:
-        return f"{digits[:point]}.{digits[point:]}"
+        whole, fraction = digits[:point].ljust(point, "0"), digits[point:]
+        return f"{whole}.{fraction}" if fraction else whole
     if -6 < point <= 0:
         return "0." + "0" * -point + digits
     scientific = digits[0] + ("." + digits[1:] if len(digits) > 1 else "")

@@ -12,7 +12,7 @@ RULES: Mapping[str, tuple[str, ...]] = {
     "proctor_verify.money": (),
     "proctor_verify.notes": ("verify/test_notes_vectors.py",),
     "proctor_verify.order": ("verify/test_order.py",),
-    "proctor_verify.prices": ("verify/test_prices_agree.py",),
+    "proctor_verify.prices": ("verify/test_prices_edges.py",),
     "proctor_verify.schema": ("verify/test_schema.py", "verify/test_bodies.py"),
     "proctor_verify.shapes": ("verify/test_shapes.py",),
     "proctor_verify.strictbase64": ("verify/test_notes_vectors.py", "verify/test_proof_files.py"),
@@ -60,7 +60,10 @@ WITH_CONDITIONS: frozenset[str] = frozenset(
         *(f"proctor.admission.{name}" for name in ("anchors", "guards", "model_guards", "money_guards", "standalone")),
         *(f"proctor_verify.checks.{name}" for name in ("budget_rules", "finals", "grades", "order")),
         *(f"proctor_verify.checks.{name}" for name in ("derived", "design", "summaries")),
-        *(f"proctor_verify.{name}" for name in ("journal", "money", "order", "schema", "shapes", "strictbase64")),
+        *(
+            f"proctor_verify.{name}"
+            for name in ("journal", "money", "order", "prices", "schema", "shapes", "strictbase64")
+        ),
     }
 )
 

@@ -24,6 +24,8 @@ NONE: dict[str, Any] = {
     "no number": float("nan"),
     "an infinity": [float("-inf")],
     "no JSON": {"a": {1}},
+    "a set of text": {"a"},
+    "bytes": b"a",
     "a number for a key": {1: 2},
     "too large for a double to tell": 2**53,
     "too large, below nothing": -(2**53),
