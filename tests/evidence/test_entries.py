@@ -13,6 +13,7 @@ from proctor.core.canonical import encode
 from proctor.core.refusal import Refusal
 from proctor.evidence.entries import Chain, check_body, make_line, parse_line
 from proctor.evidence.kinds import Kind
+from proctor.evidence.merkle import leaf_hash, root
 from proctor.evidence.reader import read_entries, read_lines
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -40,6 +41,22 @@ def test_a_line_is_the_canonical_form_of_its_entry_and_reads_back(values: list[A
         written.advance(line)
         read.advance(line)
     assert (read.head, read.tree.root()) == (written.head, written.tree.root())
+
+
+@given(lines=st.lists(st.binary(max_size=20), max_size=20), looks=st.sets(st.integers(0, 19)))
+def test_a_tree_that_was_left_for_later_is_the_same_whenever_it_is_looked_at(
+    lines: list[bytes], looks: set[int]
+) -> None:
+    at_once, later = Chain(), Chain()
+    for number, line in enumerate(lines):
+        at_once.advance(line)
+        later.link(line)
+        assert (later.size, later.head) == (number + 1, at_once.head)
+        if number in looks:
+            assert later.tree.state() == at_once.tree.state()
+    later.grow()
+    assert later.tree.state() == at_once.tree.state()
+    assert at_once.tree.root() == root([leaf_hash(line) for line in lines])
 
 
 @pytest.mark.parametrize("number", ["9007199254740994", "100000000000000000000", "1e+21"])

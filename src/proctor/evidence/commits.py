@@ -10,10 +10,11 @@ import asyncio
 import threading
 from collections.abc import Callable
 from functools import partial
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
 from proctor.core.refusal import Refusal
+from proctor.evidence.into_loop import IntoLoop
 from proctor.evidence.writer import Draft, Stamps, Writer
 
 T = TypeVar("T")
@@ -44,7 +45,8 @@ class Commits:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._queue: SimpleQueue[Waiting | Callable[[], None]] = SimpleQueue()
+        self._into_loop = IntoLoop(loop)
+        self._queue: SimpleQueue[Waiting | Callable[[], None] | None] = SimpleQueue()
         self._writer: Writer | None = None
         self._stamps: Stamps | None = None
         self._told: Callable[[Told], None] | None = None
@@ -68,7 +70,7 @@ class Commits:
 
         That the thread is awake by then saves a lone one a tenth of its time.
         """
-        self._queue.put(_nothing)
+        self._queue.put(None)
 
     def refuse(self, error: BaseException) -> None:
         """Write nothing more, but what is being written now: the rest is told of with this error."""
@@ -90,45 +92,50 @@ class Commits:
 
     def end(self) -> None:
         """Let the thread end, behind everything that was put before."""
+        self._into_loop.detach()
         self._queue.put(self._end)
 
     def _end(self) -> None:
         self._over = True
 
     def _run(self) -> None:
-        following: Waiting | Callable[[], None] | None = None
+        queue = self._queue
         while not self._over:
-            item = following or self._queue.get()
-            following = None
+            item = queue.get()
+            if item is None and not queue.empty():
+                # what it was woken for is there already
+                item = queue.get()
             # One that is due comes first, however long ago it became so; and one does where nothing more is to come.
             self._checkpoint()
             if isinstance(item, Waiting):
-                following = self._commit(item)
-            else:
+                item = self._commit(item)
+                self._checkpoint()
+            if item is not None and not self._over:
                 item()
-            self._checkpoint()
+                self._checkpoint()
+        self._into_loop.close()
 
     def _commit(self, first: Waiting) -> Callable[[], None] | None:
         """Write all that waits, up to something else to do, which is returned."""
-        group, following = [first], None
-        while len(group) < MAX_GROUP:
-            try:
-                item = self._queue.get_nowait()
-            except Empty:
-                break
-            if not isinstance(item, Waiting):
+        group, following, queue = [first], None, self._queue
+        while len(group) < MAX_GROUP and not queue.empty():
+            item = queue.get()
+            if isinstance(item, Waiting):
+                group.append(item)
+            elif item is not None:
                 following = item
                 break
-            group.append(item)
         outcomes: list[int | Refusal] = []
         if self._error is None and self._writer is not None:
-            drafts = [waiting.draft for waiting in group]
-            written = _outcome(partial(self._writer.commit, drafts))
+            written = _outcome(partial(self._writer.commit, [waiting.draft for waiting in group]))
             if isinstance(written, _Failed):
                 self._error = written.error
             else:
                 outcomes = written
         self._tell(Told(group, outcomes, self._error))
+        if self._writer is not None:
+            # while the loop wakes up
+            self._writer.grow()
         return following
 
     def _checkpoint(self) -> None:
@@ -147,14 +154,10 @@ class Commits:
 
     def _call(self, call: Callable[..., None], *arguments: Any) -> None:
         try:
-            self._loop.call_soon_threadsafe(call, *arguments)
+            self._into_loop.call(call, *arguments)
         except RuntimeError:
             # The loop is closed: nobody is left to be told.
             self._over = True
-
-
-def _nothing() -> None:
-    pass
 
 
 class _Failed(NamedTuple):

@@ -31,11 +31,10 @@ class Appender:
 
     def append(self, data: bytes) -> None:
         """Write all of `data` at the end, in the page cache only. Raises OSError."""
-        rest = memoryview(data)
-        while rest:
-            written = os.write(self._descriptor, rest)
+        while data:
+            written = os.write(self._descriptor, data)
             self.size += written
-            rest = rest[written:]
+            data = data[written:]
 
     def sync(self) -> None:
         """Return once everything appended is durable. Raises OSError."""

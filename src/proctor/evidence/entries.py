@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 from typing import Any
 
 import orjson
@@ -52,21 +52,37 @@ class Entry:
 class Chain:
     """Where the next line links to: how many there are, the last one's digest (hex), and the tree over all."""
 
-    __slots__ = ("head", "tree")
+    __slots__ = ("_behind", "_tree", "head", "size")
 
     def __init__(self) -> None:
         self.head = NO_ENTRY
-        self.tree = CompactRange()
+        # How many lines there are: the next entry's `seq`.
+        self.size = 0
+        self._tree = CompactRange()
+        self._behind: list[bytes] = []
 
     @property
-    def size(self) -> int:
-        """How many lines there are: the next entry's `seq`."""
-        return self.tree.size
+    def tree(self) -> CompactRange:
+        """The tree over all lines."""
+        self.grow()
+        return self._tree
 
     def advance(self, line: bytes) -> None:
         """Take a line, without its newline, that links to `head`."""
-        self.head = hashlib.sha256(line).hexdigest()
-        self.tree.append(leaf_hash(line))
+        self.link(line)
+        self.grow()
+
+    def link(self, line: bytes) -> None:
+        """`advance`, with the line's part in the tree left for later: the next line needs none."""
+        self.head = sha256(line).hexdigest()
+        self.size += 1
+        self._behind.append(line)
+
+    def grow(self) -> None:
+        """Do what `link` left for later."""
+        for line in self._behind:
+            self._tree.append(leaf_hash(line))
+        self._behind.clear()
 
 
 def check_body(kind: Kind, fields: Collection[str]) -> None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from proctor.core.canonical import encode
 from proctor.core.clock import Clock
@@ -24,8 +23,7 @@ CHECKPOINT_ENTRIES = 10_000
 CHECKPOINT_NS = 60_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """An entry that has no place yet. `body` is canonical JSON, with a mark in the place of each blob's reference."""
 
     kind: Kind
@@ -36,8 +34,7 @@ class Draft:
     marks: Mapping[str, bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Durable:
+class Durable(NamedTuple):
     """What no crash takes away: entries, bytes of the journal, and the last line's digest."""
 
     size: int
@@ -115,6 +112,10 @@ class Writer:
             self._uncovered += len(lines)
         return outcomes
 
+    def grow(self) -> None:
+        """Do what is left of a commit, for which nobody has to wait."""
+        self._chain.grow()
+
     def is_checkpoint_due(self, mono: int) -> bool:
         """Whether enough was written, or something long enough ago, since the last checkpoint."""
         waited = self._uncovered > 0 and mono - self._uncovered_since >= CHECKPOINT_NS
@@ -161,7 +162,7 @@ class Writer:
         line = make_line(self._chain, draft.time, mono, draft.kind, body)
         if staged is not None:
             self._packs.take(staged)
-        self._chain.advance(line)
+        self._chain.link(line)
         self._last_mono = mono
         return line
 
