@@ -101,10 +101,6 @@ def moved(run: RunFolder, file: Path) -> None:
     file.rename(file.with_name("other.toml"))
 
 
-def no_journal(run: RunFolder, file: Path) -> None:
-    run.journal_path.write_bytes(b"")
-
-
 def no_manifest(run: RunFolder, file: Path) -> None:
     (run.manifests_dir / "0001.json").write_text("somebody's notes\n")
 
@@ -119,8 +115,8 @@ def requested(value: object) -> Callable[[RunFolder, Path], None]:
 
 @pytest.mark.parametrize(
     "lose",
-    [gone, moved, no_journal, no_manifest, requested("a study"), requested({})],
-    ids=["the folder", "the file", "the journal", "the manifest", "what was asked", "which study was asked for"],
+    [gone, moved, no_manifest, requested("a study"), requested({})],
+    ids=["the folder", "the file", "the manifest", "what was asked", "which study was asked for"],
 )
 async def test_where_the_study_is_not_known_a_path_means_nothing(
     tmp_path: Path, lose: Callable[[RunFolder, Path], None]
@@ -131,6 +127,14 @@ async def test_where_the_study_is_not_known_a_path_means_nothing(
     with pytest.raises(Refusal) as refused:
         found(run)
     assert (refused.value.reason, refused.value.path) == (Reason.STUDY_NOT_FOUND, "anchor.drop")
+
+
+async def test_of_a_run_without_a_first_entry_nothing_is_known(tmp_path: Path) -> None:
+    run = await admitted(tmp_path / "run", study(tmp_path / "study"))
+    run.journal_path.write_bytes(b"")
+    with pytest.raises(Refusal) as refused:
+        found(run)
+    assert refused.value.reason is Reason.EVIDENCE_UNREADABLE
 
 
 @pytest.mark.parametrize("required", [True, False])

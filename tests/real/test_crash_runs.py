@@ -25,7 +25,7 @@ from proctor.evidence import runfolder
 from proctor.evidence.anchors import drop
 from proctor.evidence.keys import config_dir, load_or_create
 from proctor.evidence.runfolder import RunFolder
-from proctor.runner.anchor_last import anchor_run
+from proctor.runner.anchor_run import anchor_run
 from proctor_verify import verify
 
 pytestmark = pytest.mark.real

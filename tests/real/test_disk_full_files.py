@@ -20,7 +20,7 @@ from proctor.evidence.keys import config_dir, load_or_create
 from proctor.evidence.kinds import Kind
 from proctor.evidence.reader import read_entries
 from proctor.evidence.runfolder import RunFolder
-from proctor.runner.anchor_last import anchor_run
+from proctor.runner.anchor_run import anchor_run
 from proctor_verify import verify
 
 pytestmark = pytest.mark.real

@@ -26,7 +26,7 @@ def anchor(run: Path, git: str | None, drop: Path | None, as_json: bool) -> int:
     """
     from proctor.core.exits import Exit
     from proctor.report.text import safe
-    from proctor.runner.anchor_last import anchor_run
+    from proctor.runner.anchor_run import anchor_run
 
     done = anchor_run(opened(run), git=git, drop=drop)
     if as_json:

@@ -1,6 +1,6 @@
 """The last checkpoint of a run that is over, pushed to anchors: it covers `run.ended`, and no entry names its receipts.
 
-A run does this itself once its end is on the record, for a bounded time; `proctor anchor` does it later.
+A run does this itself once its end is on the record, for a bounded time; `proctor anchor` does it later (`anchor_run`).
 """
 
 from __future__ import annotations
@@ -8,29 +8,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from proctor.admission.admit import token_for
-from proctor.admission.anchors import design_places
 from proctor.core.clock import SystemClock
 from proctor.core.reasons import Reason
-from proctor.core.refusal import Refusal
 from proctor.core.tokens import Admitted
 from proctor.core.waiting import finish
 from proctor.evidence.anchors import receipts
 from proctor.evidence.anchors.base import AnchorFailed, CheckpointFile
-from proctor.evidence.anchors.places import AnchorKind, BadAddress, Place, drop_place, git_place
+from proctor.evidence.anchors.places import Place
 from proctor.evidence.anchors.pushing import Patience, Pusher, make_anchor
 from proctor.evidence.anchors.receipts import Receipt
 from proctor.evidence.disk import write_refusal
-from proctor.evidence.lock import Lock
 from proctor.evidence.runfolder import RunFolder
-from proctor.evidence.scan import scan
-from proctor.evidence.withheld import withheld_refusal
-from proctor.study.design import read_design
-
-# of one anchor, all tries together, where a person waits for it
-DEADLINE_SEC = 300.0
 
 
 @dataclass(frozen=True)
@@ -88,92 +77,3 @@ async def push_last(
         return list(await asyncio.gather(*map(push, places)))
     except OSError as error:
         raise write_refusal(error, "checkpoints") from error
-
-
-def anchor_run(run: RunFolder, *, git: str | None = None, drop: Path | None = None) -> list[Last]:
-    """Push the last checkpoint of a run to its design's anchors where a receipt is missing, or to the places named.
-
-    A receipt is written of each, but of a place of a kind of which the design has another one.
-
-    Args:
-        git: the address of a repository; a path starts where the command was typed.
-        drop: a folder that is there.
-
-    Raises:
-        Refusal: `run_locked` while a process writes it; `run_not_live` where it has no end on the record;
-            `invalid_value`, `missing_key` of the places; `evidence_withheld` of a public copy; the evidence cannot be
-            read, or not be written.
-    """
-    token = token_for(run)
-    if run.withheld is not None:
-        # before a lock is left in what is to stay as it is
-        raise withheld_refusal("what anchoring a run needs")
-    lock = Lock.acquire(run, extra={})
-    try:
-        found = scan(run)
-        last = max([*found.named.values(), *found.unnamed], key=lambda made: int(made["size"]))
-        if found.torn or not found.ended or last["size"] != found.chain.size:
-            raise Refusal(Reason.RUN_NOT_LIVE, "the run has no end on the record: its process died", path=str(run.path))
-        own = design_places(run, read_design(run.design_path))
-        stand = [receipt for receipt in receipts.standing(run) if receipt.size == last["size"]]
-        asked = _asked(own, git, drop) or own
-        if not asked:
-            raise Refusal(
-                Reason.MISSING_KEY,
-                "the study has no anchor, and none is named",
-                path="anchor",
-                remedy="Name one with --git or --drop.",
-            )
-        done, left = _done(asked, stand), _left(asked, stand)
-        pushed = push_last(
-            token,
-            run,
-            CheckpointFile.read(run, token.run_id, last),
-            found.fingerprint,
-            left,
-            receipted=[place for place in left if _may_have_receipt(place, own, stand)],
-            patience=Patience(),
-            deadline_sec=DEADLINE_SEC,
-        )
-        return [*done, *(asyncio.run(pushed))]
-    finally:
-        lock.release()
-
-
-def _asked(own: Sequence[Place], git: str | None, drop: Path | None) -> list[Place]:
-    """The places that were named; one that is the design's is that, however it was written."""
-    here = Path.cwd()
-    try:
-        named = [] if git is None else [git_place(git, here)]
-    except BadAddress as error:
-        message = f"the address {error}"
-        raise Refusal(Reason.INVALID_VALUE, message, path="--git", observed=None if error.secret else git) from error
-    if drop is not None:
-        named.append(drop_place(str(drop.absolute()), here))
-    by_address = {(place.kind, place.address): place for place in own}
-    return [by_address.get((place.kind, place.address), _whole(place)) for place in named]
-
-
-def _whole(place: Place) -> Place:
-    """With a path that means the same from everywhere."""
-    return Place(place.kind, place.address, place.address)
-
-
-def _done(asked: Sequence[Place], stand: Sequence[Receipt]) -> list[Last]:
-    return [
-        Last(place, receipt, False)
-        for place in asked
-        for receipt in stand
-        if (receipt.anchor, receipt.location) == (place.kind, place.location)
-    ]
-
-
-def _left(asked: Sequence[Place], stand: Sequence[Receipt]) -> list[Place]:
-    there = {(receipt.anchor, receipt.location) for receipt in stand}
-    return [place for place in asked if (place.kind, place.location) not in there]
-
-
-def _may_have_receipt(place: Place, own: Sequence[Place], stand: Sequence[Receipt]) -> bool:
-    """A receipt is of the design's own place where it has one of that kind, and there is one of each kind."""
-    kinds: set[AnchorKind] = {each.kind for each in own if each != place} | {receipt.anchor for receipt in stand}
-    return place.kind not in kinds
