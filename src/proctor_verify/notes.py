@@ -234,7 +234,7 @@ def trust_root(argument: str) -> TrustRoot:
 def _typed_key(text: str, algorithms: bytes) -> tuple[bytes, Key]:
     name, _, rest = text.partition("+")
     hint, _, encoded = rest.partition("+")
-    if len(text) > 1024 or not _may_be_a_name(name):
+    if not _may_be_a_name(name):
         raise Unreadable("this is no vkey")
     typed = decoded(encoded)
     if len(typed) != 33 or typed[0] not in algorithms:

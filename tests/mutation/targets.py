@@ -10,7 +10,7 @@ RULES: Mapping[str, tuple[str, ...]] = {
     "proctor_verify.journal": ("verify/test_lines.py",),
     "proctor_verify.merkle": ("verify/test_merkle_vectors.py",),
     "proctor_verify.money": (),
-    "proctor_verify.notes": ("verify/test_notes_vectors.py",),
+    "proctor_verify.notes": ("verify/test_note_keys.py", "verify/test_notes_vectors.py"),
     "proctor_verify.order": ("verify/test_order.py",),
     "proctor_verify.prices": ("verify/test_prices_edges.py",),
     "proctor_verify.schema": ("verify/test_schema.py", "verify/test_bodies.py"),
@@ -26,6 +26,7 @@ CHECKS: Mapping[str, tuple[str, ...]] = {
     "proctor_verify.checks.keys": ("verify/test_witnesses.py",),
     "proctor_verify.checks.files": ("verify/test_kept_from_us.py",),
     "proctor_verify.checks.heads": ("verify/test_anchor_stories.py",),
+    "proctor_verify.checks.journal": ("verify/test_findings.py",),
     "proctor_verify.checks.packs": ("verify/test_frames.py",),
 }
 # Guards and what they lean on. Modules of guards are found by their registries, and judged by the first of these.
