@@ -70,9 +70,16 @@ class OpenAttempt:
     files: dict[str, FileFact] = field(default_factory=dict)
 
     @property
+    def short_for(self) -> str | None:
+        """The reason for which it stays ungraded, as it says: an exchange of it was not paid for, or not taken."""
+        if self.grade is None or self.grade.grade != "ungraded" or self.grade.reason not in UNPAID:
+            return None
+        return self.grade.reason
+
+    @property
     def stopped_short(self) -> bool:
-        """Whether it stays ungraded, as it says, because an exchange of it was not paid for, or not taken."""
-        return self.grade is not None and self.grade.grade == "ungraded" and self.grade.reason in UNPAID
+        """Whether there is such a reason."""
+        return self.short_for is not None
 
     def leave_unanswered(self, exchange: str) -> None:
         """An exchange of it ended without an answer; one that is out of order has no place here."""

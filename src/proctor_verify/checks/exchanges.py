@@ -93,9 +93,10 @@ class ExchangesEnded(Check):
         if flight is None:
             self.fail_at(entry, f"ends {body['exchange']}, which is not in flight")
             return
-        fault = _inconsistent(body, pico(body["charged"]), flight)
-        if fault is None and body["outcome"] != "unknown" and attempt.opening != self.run.opening:
-            fault = f"as {body['outcome']}, and the process that sent it died before"
+        if body["outcome"] != "unknown" and attempt.opening != self.run.opening:
+            fault: str | None = f"as {body['outcome']}, and the process that sent it died before"
+        else:
+            fault = _inconsistent(body, pico(body["charged"]), flight)
         if fault is not None:
             self.fail_at(entry, f"ends {body['exchange']} {fault}")
 
@@ -203,7 +204,7 @@ def _charged(body: dict[str, Any], model: Model, flight: Flight) -> str | None:
     cost = model.prices.cost(body["usage"] or {})
     if body["estimated"]:
         # what used more than tokens is charged no less than these cost
-        if charged != flight.held and not (charged == cost and charged > flight.held):
+        if charged not in (flight.held, max(flight.held, cost or 0)):
             return f"charges an estimate of {body['charged']} for {body['exchange']}, and {usd(flight.held)} was held"
         return None
     if cost is None:

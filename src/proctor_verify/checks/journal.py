@@ -61,9 +61,8 @@ class Kinds(Check):
     unblinded = True
 
     def line(self, line: Line) -> None:
-        if line.fault is not None:
-            return
-        self.looked += 1
+        # one that has a fault, said by journal.lines, is of no shape
+        self.looked += line.fault is None
         if line.misshapen is not None:
             self.fail(f"journal.jsonl:{line.number + 1}", line.misshapen)
         elif line.unknown_kind is not None:
@@ -173,7 +172,7 @@ class Recovered(Check):
         elif len(named) != len(entry.body["lost"]) or named != in_flight:
             self.fail_at(entry, f"names {len(named)} attempts as in flight, where {len(in_flight)} were")
         # no more than one entry can name, however many are open
-        self._due, self._lost = False, {attempt for attempt in named if attempt in in_flight}
+        self._due, self._lost = False, named & in_flight
 
     def _goes_between(self, entry: Entry) -> bool:
         if entry.kind in ("exchange.ended", "attempt.files", "attempt.ended"):

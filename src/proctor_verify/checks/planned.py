@@ -91,10 +91,8 @@ class AgentsEnded(Check):
         of_agent = attempt.agent_ended["exception"] if attempt.agent_ended is not None else None
         completed, said = body["outcome"] == "completed", body["exception"]
         of_verifier = attempt.is_row or attempt.verifier_ended is not None
-        if attempt.grade is not None and attempt.stopped_short and attempt.grade.reason not in attempt.told:
-            self.fail_at(
-                entry, f"leaves {attempt.id} ungraded for {attempt.grade.reason}, which no exchange of it says"
-            )
+        if attempt.stopped_short and attempt.short_for not in attempt.told:
+            self.fail_at(entry, f"leaves {attempt.id} ungraded for {attempt.short_for}, which no exchange of it says")
         elif said in OF_EXCHANGES and said not in attempt.told:
             self.fail_at(entry, f"ends {attempt.id} for {said}, which no exchange of it says")
         elif attempt.stopped_short and said is None:

@@ -139,10 +139,16 @@ export class Exchanges {
 
   #chunks(body, where) {
     const { report } = this;
-    const content = this.packs.content(body.chunks);
-    if (content === null || body.response === null) return;
+    const ref = body.chunks;
+    if (ref === null || body.response === null || this.packs.withheld.blobs.has(ref.blob)) return;
     const say = (why) => report.fail("exchanges.chunks", `${where}: the chunk map ${why}`);
     report.look("exchanges.chunks");
+    if (!Object.hasOwn(ref, "pack")) {
+      say("is no frame of a pack");
+      return;
+    }
+    const content = this.packs.content(ref);
+    if (content === null) return;
     let map;
     try {
       map = readCanonical(content);
