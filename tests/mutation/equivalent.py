@@ -52,6 +52,13 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         _ENCODES,
     ),
     Equivalent(
+        "proctor_verify.checks.withheld",
+        "Named.entry",
+        "if not self._withheld.bodies",
+        "if False",
+        "where nothing is listed, nothing is found in the list: it saves looking in it alone",
+    ),
+    Equivalent(
         "proctor_verify.money",
         "Money._forget",
         "if not block.held and (not block.reserve)",

@@ -41,6 +41,15 @@ def withhold(folder: Path) -> None:
     (folder / LIST).write_bytes(canonical(written))
 
 
+def withhold_one_blob(folder: Path) -> None:
+    """Leave out one blob alone, of a frame that comes first in its pack."""
+    refs = (ref for body in _bodies(folder) for ref in body.values() if isinstance(ref, dict) and "blob" in ref)
+    ref = next(ref for ref in refs if ref.get("offset") == 0)
+    _leave_out(folder, ref)
+    listed = {"blobs": [{"blob": ref["blob"], "size": ref["size"]}], "files": [], "format": 1}
+    (folder / LIST).write_bytes(canonical(listed))
+
+
 def _leave_out(folder: Path, ref: Body) -> None:
     if "path" in ref:
         (folder / ref["path"]).unlink(missing_ok=True)

@@ -11,8 +11,10 @@ from builder import Story
 from designs import make_design
 from money_stories import money_story
 from plants import Alter, Spoil, first_of
+from plants_edges import NOBODY
 from plants_spent import free_story, no_price_for_what_was_asked
-from primitives import Signer
+from plants_withheld import withhold, withhold_one_blob
+from primitives import Signer, sha256
 from steps import Step
 from stories import full_story
 
@@ -162,6 +164,35 @@ def _(folder: Path) -> None:
 @case("a kind that is not known", "", "journal.kinds")
 def _(s: Story) -> None:
     s.find("run.paused").kind = "run.dreaming"
+
+
+spoiled("a public copy")(withhold)
+spoiled("a public copy that leaves out little")(withhold_one_blob)
+
+
+@case("a public copy of a run that spent money", story=money_story, spoil=withhold)
+def _(s: Story) -> None:
+    pass
+
+
+@case("little left out of a run that spent money", story=money_story, spoil=withhold_one_blob)
+def _(s: Story) -> None:
+    pass
+
+
+@case("an end of nobody's attempt, in a public copy", "attempts.admitted", spoil=withhold)
+def _(s: Story) -> None:
+    ended = s.find("attempt.ended").body
+    s.insert_after(s.find("block.ended"), Step("attempt.ended", {**ended, "attempt": NOBODY}))
+
+
+@case("a checkpoint of entries that are yet to come", "checkpoints.files checkpoints.head")
+def _(s: Story) -> None:
+    note = s.signer.note(f"proctor/run/{s.run_id}\n999\n{'A' * 43}=\n")
+    path = f"checkpoints/{999:012d}.note"
+    named = {"path": path, "sha256": sha256(note), "size": 999, "root": "0" * 64}
+    s.insert_after(s.find("run.paused"), Step("checkpoint.made", named))
+    s.afterwards.append(lambda _, folder: folder.joinpath(path).write_bytes(note) and None)
 
 
 # The run's outline.

@@ -58,12 +58,12 @@ class Signature(Check):
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self._keys: list[notes.Key] = []
+        self._keys: set[notes.Key] = set()
 
     def entry(self, entry: Entry) -> None:
         key = stated_key(entry)
-        if key is not None and key not in self._keys:
-            self._keys.append(key)
+        if key is not None:
+            self._keys.add(key)
 
     def finish(self) -> None:
         if not self._keys:
