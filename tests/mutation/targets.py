@@ -25,7 +25,7 @@ CHECKS: Mapping[str, tuple[str, ...]] = {
     "proctor_verify.checks.checkpoints": ("verify/test_anchor_stories.py",),
     "proctor_verify.checks.keys": ("verify/test_witnesses.py",),
     "proctor_verify.checks.files": ("verify/test_kept_from_us.py",),
-    "proctor_verify.checks.heads": ("verify/test_anchor_stories.py",),
+    "proctor_verify.checks.heads": ("verify/test_heads.py",),
     "proctor_verify.checks.journal": ("verify/test_findings.py",),
     "proctor_verify.checks.packs": ("verify/test_frames.py",),
 }
@@ -63,7 +63,7 @@ WITH_CONDITIONS: frozenset[str] = frozenset(
         *(f"proctor_verify.checks.{name}" for name in ("derived", "design", "summaries")),
         *(
             f"proctor_verify.{name}"
-            for name in ("journal", "money", "order", "prices", "schema", "shapes", "strictbase64")
+            for name in ("canonical", "journal", "money", "order", "prices", "schema", "shapes", "strictbase64")
         ),
     }
 )
