@@ -206,7 +206,7 @@ def _(s: Story) -> None:
 
 @case(
     "the first entry is another",
-    "journal.openings manifests.unbound manifests.verdict ...",
+    "journal.openings manifests.unbound manifests.verdict summary.recomputed",
     "design.digest design.plan key.trust",
 )
 def _(s: Story) -> None:
@@ -248,6 +248,24 @@ def _(s: Story) -> None:
     pass
 
 
+def _a_file_in_its_place(folder: Path) -> None:
+    """Of the folder of the one attempt, which has none."""
+    body = cut_short().find("attempt.admitted").body
+    place = folder / body["folder"]
+    place.parent.mkdir()
+    place.touch()
+
+
+@case(
+    "no end, and a file in the place of the folder of an attempt in flight",
+    "run.ended flight.empty files.unlisted",
+    story=cut_short,
+    spoil=_a_file_in_its_place,
+)
+def _(s: Story) -> None:
+    pass
+
+
 def going_on() -> Story:
     """The same, after its last checkpoint."""
     s = Story(make_design())
@@ -259,6 +277,16 @@ def going_on() -> Story:
 @case("no end, and entries that no checkpoint covers yet", "run.ended", "checkpoints.last", story=going_on)
 def _(s: Story) -> None:
     pass
+
+
+@case(
+    "a line that cannot be read, after the last checkpoint",
+    "journal.lines checkpoints.last",
+    "run.ended checkpoints.files ...",
+    story=going_on,
+)
+def _(s: Story) -> None:
+    s.add("run.paused").raw = lambda line: line[:-1]
 
 
 @case("a vkey that is none, in every opening", "key.stated key.trust", "checkpoints.signature")
