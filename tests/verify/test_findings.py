@@ -1,25 +1,59 @@
-"""What is wrong with numbers of entries is said once, however many entries come after it."""
+"""What is wrong is said once, whatever comes after it, stands within it, or names it again."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from builder import Story
+from money_stories import money_story
+from plants_conditions_files import unplanned
 from steps import Step
 from stories import full_story
 
 
-@pytest.mark.parametrize("all_after", [False, True])
-def test_a_number_that_is_left_out_is_one_finding(all_after: bool, tmp_path: Path) -> None:
+def _result(story: Story, folder: Path, check: str) -> Any:
     # imported here and not before: the mutation run has many programs
     from proctor_verify import verify
 
+    report = verify(folder, story.signer.fingerprint)
+    return next(result for result in report.results if result.check == check)
+
+
+@pytest.mark.parametrize("all_after", [False, True])
+def test_a_number_that_is_left_out_is_one_finding(all_after: bool, tmp_path: Path) -> None:
     story = full_story()
     first = story.find("block.admitted", block=3)
     for step in story.steps[story.at(first) : -1] if all_after else [first]:
         assert isinstance(step, Step)
         step.after = lambda entry: entry.update(seq=entry["seq"] + 1)
     story.write(tmp_path)
-    report = verify(tmp_path, story.signer.fingerprint)
-    assert report.failed() == ["journal.sequence"]
-    assert {result.check: result.seen for result in report.results}["journal.sequence"] == "1 finding"
+    assert _result(story, tmp_path, "journal.sequence").seen == "1 finding"
+
+
+def test_a_quarantined_file_is_looked_at_once(tmp_path: Path) -> None:
+    story = full_story()
+    first, second = story.find("run.recovered"), story.find("run.recovered", 1)
+    before = _result(story, story.write(tmp_path / "before"), "files.digests").seen
+    second.body["quarantined"] = first.body["quarantined"]
+    assert _result(story, story.write(tmp_path / "after"), "files.digests").seen == before
+
+
+def test_a_folder_of_a_row_is_one_finding(tmp_path: Path) -> None:
+    story = money_story()
+    attempt = next(step for step in story.entries() if step.kind == "attempt.admitted" and step.body["task"] == "row-0")
+    folder = story.write(tmp_path) / attempt.body["folder"]
+    folder.mkdir(parents=True)
+    (folder / "more").touch()
+    found = _result(story, tmp_path, "files.unlisted").findings
+    assert [finding.path for finding in found] == [attempt.body["folder"].rpartition("/")[0]]
+
+
+def test_a_file_in_the_place_of_a_trial_is_called_so(tmp_path: Path) -> None:
+    story = full_story()
+    unplanned(story, "trials/task-00000000/0")
+    story.write(tmp_path)
+    (tmp_path / "trials/task-00000000").touch()
+    found = _result(story, tmp_path, "files.unlisted").findings
+    assert ("trials/task-00000000", "is a file that no entry names") in [(each.path, each.seen) for each in found]

@@ -153,6 +153,11 @@ def _(folder: Path) -> None:
     (folder / "withheld.json").mkdir()
 
 
+@spoiled("a folder that is called as a receipt is", "anchors.receipts files.unlisted")
+def _(folder: Path) -> None:
+    (folder / "checkpoints/000000000001.git.json").mkdir()
+
+
 @spoiled("dot files and scratch are nobody's business")
 def _(folder: Path) -> None:
     (folder / ".hidden").touch()

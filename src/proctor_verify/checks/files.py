@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Callable, Container, Iterator
 from functools import partial
 
@@ -22,6 +23,8 @@ _FOLDERS = frozenset({"manifests", "checkpoints", "packs", "blobs", "trials", "q
 _FILES = frozenset({"design.json", "journal.jsonl", "lock", LIST})
 # Every folder is entered from the top, which is what keeps links out, and costs the square of the depth.
 MAX_DEPTH = 200
+_NUMBER = re.compile("0|[1-9][0-9]{0,8}")
+_DIGITS = re.compile("[0-9a-f]{8}")
 _Stranger = tuple[str, str]
 
 
@@ -140,8 +143,7 @@ class Unlisted(Check):
                 yield f"trials/{name}", f"is {what} that no entry names"
                 continue
             for number, below in _names(self.run, f"trials/{name}"):
-                plain = number.isascii() and number.isdigit() and len(number) < 10 and str(int(number)) == number
-                if below != "a folder" or not plain or int(number) >= attempts:
+                if below != "a folder" or _NUMBER.fullmatch(number) is None or int(number) >= attempts:
                     yield f"trials/{name}/{number}", f"is {below} that no entry names"
 
     def _attempts_in(self, name: str) -> int:
@@ -149,9 +151,10 @@ class Unlisted(Check):
         digits, trials, mark = name[-8:], self.trials, folder_mark([name])
         if mark in trials.astray:
             return trials.astray[mark]  # said by attempts.joined
-        if len(digits) != 8 or not set(digits) <= set("0123456789abcdef"):
+        if _DIGITS.fullmatch(digits) is None:
             return 0
-        found = (t for t in trials.find_prefix(digits) if trials.folders[t] == mark and not trials.is_row(t))
+        # a row's trial has none
+        found = (t for t in trials.find_prefix(digits) if trials.folders[t] == mark)
         return max((trials.attempts[t] for t in found), default=0)
 
 
