@@ -54,3 +54,4 @@ def test_the_made_up_model_is_called_by_no_format_of_a_provider(api: str) -> Non
     assert models == {}
     (refusal,) = refusals
     assert (refusal.reason, refusal.path, refusal.observed) == (Reason.INVALID_VALUE, "models.m.api", api)
+    assert "Leave `api` out" in refusal.remedy

@@ -131,6 +131,7 @@ def test_without_the_extra(proctor, own: Path, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setitem(sys.modules, "securesystemslib.dsse", None)
     said = proctor("attest", own, "-o", tmp_path / "x")
     assert said.status == 3 and "extra_missing" in said.err and not (tmp_path / "x").exists()
+    assert "-m pip install 'securesystemslib>=1.6' 'rfc3161-client>=1.0.3'`" in said.err
 
 
 def test_a_timestamp_over_the_checkpoint(proctor, own: Path, kind: Authority, tmp_path: Path) -> None:

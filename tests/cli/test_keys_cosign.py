@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from journal_parts import KEY
 from proctor.evidence.keys import load_or_create
 from proctor_verify import Status, verify
+from run_parts import make_run
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 
@@ -44,6 +46,15 @@ def test_a_note_is_signed_by_another_key_too(proctor, run: Path, tmp_path: Path)
     report = verify(run, KEY.fingerprint, since=str(tmp_path / "b.note"), witnesses=[mine, other.vkey])
     found = {result.check: result for result in report.results}["key.witnessed"]
     assert found.status is Status.PASS and found.seen.count("signed the first entry on 20") == 2
+
+
+def test_who_signed_the_run_is_told_that_he_is_no_witness_of_it(
+    proctor, config: Path, run: Path, tmp_path: Path
+) -> None:
+    asyncio.run(make_run(tmp_path / "own", key=load_or_create(config)[0]))
+    said = proctor("keys", "cosign", tmp_path / "own", "-o", tmp_path / "seen.note")
+    assert said.status == 0 and "this key signed the run itself" in said.err
+    assert "itself" not in proctor("keys", "cosign", run, "-o", tmp_path / "seen.note").err
 
 
 def test_a_checkpoint_that_is_not_of_the_journal_is_not_signed(proctor, run: Path, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ LATE = "echo right > /app/answer; sleep 300\n"
 def test_a_solution_that_fails_shows_what_to_read(proctor: Proctor, tmp_path: Path) -> None:
     task = write_task(tmp_path / "one", tests=WRONG)
     status, said = proctor("tasks", "check", task, "--out", tmp_path / "checks")
-    assert status == 3 and "task_solution_fails" in said
+    assert status == 3 and "task_solution_fails" in said and f"checking {task}" in said
     assert "the last line that its tests printed: the answer is not there" in said
     (typed,) = re.findall(r"do: .*`(.*)` prints", said)
     words = shlex.split(typed)

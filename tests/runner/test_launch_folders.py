@@ -69,6 +69,13 @@ def test_a_task_tried_again_takes_the_next_number(place: Place, study: Path) -> 
     assert place.launch(task=task, agent="command", program="true")[0].run.parent.name == "t0-command"
 
 
+def test_a_task_that_is_not_there_is_named_as_it_was_typed_and_makes_no_folder(place: Place) -> None:
+    with pytest.raises(Refusal) as refused:
+        place.launch(task=Path("path/to/nothing"), agent="nop")
+    assert (refused.value.reason, refused.value.path) == (Reason.TASK_NOT_FOUND, "path/to/nothing")
+    assert not (place.folder / "runs").exists()
+
+
 def test_of_several_starts_at_once_each_gets_a_folder_of_its_own(tmp_path: Path) -> None:
     starts, taken = threading.Barrier(16), []
 

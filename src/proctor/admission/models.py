@@ -78,6 +78,7 @@ def _model(name: str, table: Model, day: date | None) -> ModelDesign:
             f"`{within}.api` cannot be chosen: the made-up model has a format of its own",
             path=f"{within}.api",
             observed=table.api,
+            remedy="Leave `api` out. Agents inside of a sandbox ask this model as `chat`.",
         )
     design = ModelDesign(
         name=name,

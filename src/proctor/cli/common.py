@@ -22,7 +22,9 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 # a list of hosts cannot be given on a command line
 networks = click.Choice([network.value for network in Network if network is not Network.ALLOWLIST])
 sandbox_option = click.option(
-    "--sandbox", type=click.Choice(["auto", "namespace", "docker"]), help="Of a task: its kind of sandbox."
+    "--sandbox",
+    type=click.Choice(["auto", "namespace", "docker"]),
+    help="The kind of sandbox of the task (default: auto).",
 )
 run_argument = click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from proctor.cli.common import json_option, own_key, print_json
+from proctor.cli.common import json_option, own_key, print_json, say
 from proctor.cli.opened import kept_checkpoint, opened
 
 
@@ -66,7 +66,10 @@ def cosign(what: Path, output: Path, key: Path | None, as_json: bool) -> None:
     mine = load(key) if key is not None else own_key()[0]
     seconds = int(time.time())
     signed = mine.cosign(note, seconds, path=str(what))
-    head = Checkpoint.parse(parse(note).text)
+    before = parse(note)
+    head = Checkpoint.parse(before.text)
+    if any(signature.key_id == mine.verifier.key_id for signature in before.signatures):
+        say("note: this key signed the run itself: as a witness of it, it shows nothing")
     with replaced(output) as file:
         file.write(signed)
     if as_json:

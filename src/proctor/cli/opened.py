@@ -34,7 +34,7 @@ def opened(path: Path) -> RunFolder:
     if not folder:
         there = "not a folder" if path.exists() else "not there"
         raise click.UsageError(f"{path} is {there}; a run is a folder that holds journal.jsonl.")
-    raise click.UsageError(f"no run was admitted in {path}. {_what_stands(run)}")
+    raise click.UsageError(f"no run was admitted in {str(path)!r}. {_what_stands(run)}")
 
 
 def kept_checkpoint(path: Path) -> bytes:

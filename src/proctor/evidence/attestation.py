@@ -6,6 +6,8 @@ The envelope is made by securesystemslib, of the extra `attest`. `docs/evidence-
 from __future__ import annotations
 
 import hashlib
+import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -136,13 +138,15 @@ def require_extra(module: str, package: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
+        # not by a name that an index may give to something else: proctor itself may have come from a clone
+        install = shlex.join([sys.executable, "-m", "pip", "install", "securesystemslib>=1.6", "rfc3161-client>=1.0.3"])
         raise Refusal(
             Reason.EXTRA_MISSING,
             f"attestations are made with {package}, which is not installed",
             path="proctor attest",
             observed=str(error),
             required=package,
-            remedy="Install `securesystemslib` and `rfc3161-client` beside proctor: its extra `attest`.",
+            remedy=f"Install it beside proctor: `{install}` (its extra `attest`).",
         ) from error
 
 

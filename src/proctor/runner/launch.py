@@ -72,6 +72,9 @@ def launch(how: Launch, *, quiet: bool, say: Callable[[str], None], confirm: Con
 
 
 def _of_task(how: Launch, task: Path) -> Request:
+    # said of the path as it was typed, before a folder for its refusal is made in the name of a typing error
+    if not task.is_dir():
+        raise Refusal(Reason.TASK_NOT_FOUND, "There is no task folder at that path.", path=str(task))
     name = f"{task.resolve().name}-{how.agent or 'oracle'}"
     return _request(how, None, how.out or free_folder(runs_folder(Path.cwd()) / name))
 

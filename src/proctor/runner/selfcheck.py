@@ -100,6 +100,7 @@ def _check(candidate: Candidate, base: Path, how: Launch, say: Callable[[str], N
         task = read_task(candidate.path)
     except Refusal as refusal:
         return replace(plain, refusals=(refusal,))
+    say(f"checking {candidate.path}")
     folder = free_folder(base / candidate.path.resolve().name)
     # what is checked is the content by its digest, committed or not: that is on the record as a waiver
     own = replace(how, task=candidate.path, waive=("git_dirty",))

@@ -7,7 +7,7 @@ from proctor.core.families import Family, Words
 BUDGET_ABSENT = Words(
     Family.BUDGET,
     "A model of the stage is priced, and the stage has no budget.",
-    "`proctor plan STUDY --write` writes one from expected costs.",
+    "`proctor plan STUDY --assume MODEL=USD --write` writes one from what the stage is to cost.",
 )
 BUDGET_INCOMPLETE = Words(
     Family.BUDGET,
