@@ -91,6 +91,10 @@ class RunFolder:
         Raises:
             Refusal: `disk_full`, `out_unusable`.
         """
+        around = run_around(self.path)
+        if around is not None:
+            message = f"it lies inside the run {around}, where every file is evidence"
+            raise Refusal(Reason.OUT_UNUSABLE, message, path=str(self.path))
         try:
             self.disk.make_dirs(self.path.absolute())
         except OSError as error:
@@ -204,6 +208,17 @@ class RunFolder:
             path for path in self.manifests_dir.iterdir() if MANIFEST_NAME.fullmatch(path.name) and is_regular(path)
         ]
         return sorted(found, key=lambda path: int(path.stem))
+
+
+def run_around(path: Path) -> Path | None:
+    """The admitted run that `path` lies inside of, by whatever links; None where that is none, or cannot be seen."""
+    try:
+        above = path.resolve().parents
+        return next(
+            (each for each in above if (run := RunFolder(each)).is_admitted() and run.design_path.exists()), None
+        )
+    except (OSError, RuntimeError, Refusal):
+        return None
 
 
 class ManifestHandle:

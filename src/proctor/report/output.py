@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.evidence.runfolder import RunFolder
+from proctor.evidence.runfolder import run_around
 
 
 @contextmanager
@@ -22,7 +22,7 @@ def replaced(path: Path) -> Iterator[BinaryIO]:
             the system does not let it be written.
     """
     target = path.resolve()
-    inside = next((above for above in target.parents if RunFolder(above).journal_path.exists()), None)
+    inside = run_around(target)
     if inside is not None:
         raise _refusal(path, f"it lies inside the run {inside}, where every file is evidence")
     if target.exists() and not target.is_file():

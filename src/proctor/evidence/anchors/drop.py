@@ -19,7 +19,7 @@ from proctor.evidence.anchors.places import Place
 from proctor.evidence.checkpoints import name_of
 from proctor.evidence.disk import Disk, open_regular
 from proctor.evidence.notes import MAX_NOTE_BYTES
-from proctor.evidence.runfolder import FileRef
+from proctor.evidence.runfolder import FileRef, run_around
 
 T = TypeVar("T")
 
@@ -62,6 +62,8 @@ class DropAnchor:
 
     def _push(self, checkpoint: CheckpointFile) -> Pushed:
         folder = self._root / self._run_id
+        if (inside := _inside(folder)) is not None:
+            raise AnchorFailed(Reason.ANCHOR_REJECTED, inside)
         if not folder.is_dir():
             self._make(folder)
         path = folder / name_of(checkpoint.size)
@@ -130,4 +132,11 @@ def _looked(folder: Path) -> str | None:
         return f"{folder} is a git repository: name it as git, or a folder below it"
     if not os.access(folder, os.W_OK | os.X_OK):
         return "the folder may not be written"
-    return None
+    # what would be made there
+    return _inside(folder / "of a run")
+
+
+def _inside(folder: Path) -> str | None:
+    """Why nothing is put there: it would be a stray file of that run, and whoever has a run has all that is in it."""
+    around = run_around(folder)
+    return None if around is None else f"the folder lies inside the run {around}"
