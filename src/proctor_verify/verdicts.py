@@ -53,10 +53,9 @@ class Rule(NamedTuple):
             return None
         # Longer than any rule, and the pattern takes the square of its length.
         found = _RULE.fullmatch(text) if len(text) <= MAX_RULE else None
-        threshold = decimal(found["threshold"]) if found is not None else None
-        if found is None or threshold is None:
-            raise Unreadable("what grading says of solved is no rule")
-        return cls(found["key"], found["op"], threshold)
+        if found is not None and (threshold := decimal(found["threshold"])) is not None:
+            return cls(found["key"], found["op"], threshold)
+        raise Unreadable("what grading says of solved is no rule")
 
     def holds(self, reward: float) -> bool:
         """Whether that reward is a pass."""

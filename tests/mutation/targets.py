@@ -22,6 +22,7 @@ RULES: Mapping[str, tuple[str, ...]] = {
 # Checks of which more than stories are asked.
 CHECKS: Mapping[str, tuple[str, ...]] = {
     "proctor_verify.checks.anchors": ("verify/test_anchor_stories.py",),
+    "proctor_verify.checks.attempts": ("verify/test_findings.py",),
     "proctor_verify.checks.checkpoints": ("verify/test_anchor_stories.py",),
     "proctor_verify.checks.keys": ("verify/test_witnesses.py",),
     "proctor_verify.checks.files": ("verify/test_kept_from_us.py", "verify/test_findings.py"),
@@ -63,7 +64,17 @@ WITH_CONDITIONS: frozenset[str] = frozenset(
         *(f"proctor_verify.checks.{name}" for name in ("derived", "design", "summaries")),
         *(
             f"proctor_verify.{name}"
-            for name in ("canonical", "journal", "money", "order", "prices", "schema", "shapes", "strictbase64")
+            for name in (
+                "canonical",
+                "journal",
+                "money",
+                "order",
+                "prices",
+                "schema",
+                "shapes",
+                "strictbase64",
+                "verdicts",
+            )
         ),
     }
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from builder import Story
 from plants import Plants
-from primitives import Body
+from primitives import Body, sha256
 from steps import Checkpoint
 
 PLANTS = Plants()
@@ -19,3 +19,54 @@ def _(s: Story) -> None:
         Checkpoint(entry=lambda body: said.append(dict(body))),
         Checkpoint(entry=lambda body: body.update(path=said[0]["path"], sha256=said[0]["sha256"])),
     )
+
+
+def _refused(s: Story) -> Body:
+    return s.manifests["manifests/0001.json"]
+
+
+@plant("manifests.unbound", "refused for a reason that is no text")
+def _(s: Story) -> None:
+    _refused(s)["refusals"] = [{"reason": None}]
+
+
+@plant("manifests.unbound", "refused for what is no refusal")
+def _(s: Story) -> None:
+    _refused(s)["refusals"] = ["git_dirty"]
+
+
+@plant("manifests.unbound", "refused with a status that no refusal has")
+def _(s: Story) -> None:
+    _refused(s)["exit_status"] = 7
+
+
+@plant("manifests.verdict", "admitted, and ended before it began")
+def _(s: Story) -> None:
+    s.manifests["manifests/0002.json"]["exit_status"] = 0
+
+
+@plant("manifests.verdict", "one of two refusals was not waived")
+def _(s: Story) -> None:
+    manifest = s.manifests["manifests/0002.json"]
+    manifest["refusals"] = [*_refused(s)["refusals"], {"reason": "disk_low"}]
+    manifest["waivers"] = {"requested": ["git_dirty"], "used": ["git_dirty"]}
+
+
+for _path in ("scratch/0009.json", "manifests/.0009.json", "0009.json", "manifests/last.json"):
+
+    @plant("manifests.bound", f"one that is called {_path}")
+    def _(s: Story, path: str = _path) -> None:
+        said = b"what is not looked at else"
+        s.find("run.resumed", -1).body["abandoned"] = [{"path": path, "sha256": sha256(said)}]
+        if path.startswith(("scratch/", "manifests/.")):
+            s.files[path] = said
+
+
+def waived(s: Story) -> None:
+    """No fault: what was refused was waived, and more might have been."""
+    manifest = s.manifests["manifests/0002.json"]
+    manifest["refusals"] = _refused(s)["refusals"]
+    manifest["waivers"] = {"requested": ["disk_low", "git_dirty"], "used": ["git_dirty"]}
+
+
+SOUND = [waived]
