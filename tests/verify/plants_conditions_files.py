@@ -17,7 +17,8 @@ def unplanned(s: Story, folder: str) -> None:
     """An attempt at a trial that the design does not plan comes and goes, without a file, before anything else."""
     like = s.find("attempt.admitted").body
     begin = {**like, "attempt": "0" * 16 + "/0", "trial": "0" * 16, "number": 0, "folder": folder}
-    end = {"attempt": begin["attempt"], "outcome": "infrastructure", "exception": None, "message": None, "timing": {}}
+    end = {"attempt": begin["attempt"], "outcome": "infrastructure", "exception": "sandbox_lost"}
+    end |= {"message": None, "timing": {}}
     s.insert_before(s.find("block.admitted"), Step("attempt.admitted", begin), Step("attempt.ended", end))
 
 

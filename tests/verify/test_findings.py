@@ -11,6 +11,7 @@ from money_stories import money_story
 from plants_conditions_files import unplanned
 from steps import Step
 from stories import full_story
+from verdicts import cut_short
 
 
 def _result(story: Story, folder: Path, check: str) -> Any:
@@ -57,3 +58,9 @@ def test_a_file_in_the_place_of_a_trial_is_called_so(tmp_path: Path) -> None:
     (tmp_path / "trials/task-00000000").touch()
     found = _result(story, tmp_path, "files.unlisted").findings
     assert ("trials/task-00000000", "is a file that no entry names") in [(each.path, each.seen) for each in found]
+
+
+def test_an_attempt_in_flight_at_the_end_is_one_finding(tmp_path: Path) -> None:
+    story = cut_short()
+    story.stop(130, "interrupted")
+    assert _result(story, story.write(tmp_path), "flight.empty").seen == "1 finding"

@@ -99,7 +99,7 @@ class AgentsEnded(Check):
             self.fail_at(entry, f"ends {attempt.id} without an exception, and it stopped short")
         elif completed and not attempt.stopped_short and (attempt.agent_ended is None or not of_verifier):
             self.fail_at(entry, f"completes {attempt.id} without an end of its agent or of its verifier")
-        elif said != of_agent and (said in _OF_AGENTS or (completed and said is None)):
+        elif said != of_agent and (said in _OF_AGENTS or said is None):
             self.fail_at(entry, f"ends with exception {said}, and its agent with {of_agent}")
 
 
