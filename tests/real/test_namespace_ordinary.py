@@ -18,7 +18,12 @@ def python() -> str:
 @pytest.mark.usefixtures("python")
 @pytest.mark.parametrize(
     "names",
-    [["any_worlds", "namespace_worlds"], ["any_files"], *([f"namespace_{name}"] for name in ONLY_HERE)],
+    [
+        ["any_worlds", "namespace_worlds"],
+        ["any_files"],
+        ["any_snapshots"],
+        *([f"namespace_{name}"] for name in ONLY_HERE),
+    ],
     ids="-".join,
 )
 def test_as_an_ordinary_user(names: list[str]) -> None:
