@@ -64,3 +64,10 @@ def test_an_attempt_in_flight_at_the_end_is_one_finding(tmp_path: Path) -> None:
     story = cut_short()
     story.stop(130, "interrupted")
     assert _result(story, story.write(tmp_path), "flight.empty").seen == "1 finding"
+
+
+def test_a_line_that_is_no_json_is_of_no_kind(tmp_path: Path) -> None:
+    """Which is no doubt of what its kind may be."""
+    story = full_story()
+    story.find("run.paused").raw = lambda line: b"{"
+    assert _result(story, story.write(tmp_path), "journal.kinds").status.name == "PASS"

@@ -356,6 +356,16 @@ def _(s: Story) -> None:
     s.repack()
 
 
+@case(
+    "a list of what is left out that is none, and nothing is",
+    "withheld.named",
+    story=money_story,
+    spoil=_list_of_nothing,
+)
+def _(s: Story) -> None:
+    pass
+
+
 # What is sound in a run of its own.
 
 
