@@ -87,7 +87,8 @@ def _claims(run: Run, seen: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     but = ", but for what is withheld" if run.withheld.is_copy else ""
     yield (
         "files.digests packs.frames blobs.files files.unlisted",
-        f"files: each byte stands as an entry names it{but}, and nothing else stands there",
+        f"files: each byte stands as an entry names it{but}, and nothing else stands there, but for manifests of "
+        "refusals and receipts of the last checkpoint, which no entry names",
     )
     yield "summary.recomputed", "summaries: they are what the journal adds up to"
 
@@ -97,6 +98,7 @@ def _caveats(run: Run, strict: bool) -> Iterator[str]:
         yield NO_KEY
     yield from _when_at_all(run)
     yield from _not_pushed(run)
+    yield from _not_counted(run)
     models = run.design.parts.models if run.design is not None else {}
     if any(not model.synthetic for model in models.values()):
         yield OF_PROVIDERS
@@ -151,6 +153,16 @@ def _not_pushed(run: Run) -> Iterator[str]:
             yield f"when, of the end: no receipt says that {_short(location)} took the last checkpoint"
 
 
+def _not_counted(run: Run) -> Iterator[str]:
+    """Attempts that others took the place of: to try again until it goes well looks like that, too."""
+    tallies = run.groups.values()
+    superseded, replaced = sum(each.superseded for each in tallies), sum(each.replaced for each in tallies)
+    counts = [f"{superseded:,} lost or interrupted"] if superseded else []
+    counts += [f"{replaced:,} replaced after a fault of infrastructure"] if replaced else []
+    if counts:
+        yield f"why attempts do not count ({', '.join(counts)}): that none is for how it went is the operator's word"
+
+
 def _not_looked(run: Run) -> str:
     locations = sorted({receipt.location for receipt in run.receipts.sound})
     if not locations:
@@ -172,7 +184,11 @@ def _stands(run: Run, head: Head) -> bool:
 
 def _when(run: Run, place: Place, head: Head) -> str:
     found: list[Receipt] = [r for r in run.receipts.sound if (r.anchor, r.names) == (place.kind, head.name)]
-    return f", on {found[0].ended[:16].replace('T', ' ')} UTC by the run's clock" if found else ""
+    if not found:
+        return ""
+    # no entry names a receipt of the last checkpoint: whoever had the folder could write into it what they liked
+    who = "the run's clock" if found[0].path in run.receipts.named else "a receipt that nobody signed"
+    return f", on {found[0].ended[:16].replace('T', ' ')} UTC by {who}"
 
 
 def _planned(run: Run) -> str:
