@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -77,6 +78,19 @@ def test_hashes_that_only_seem_to_fit_show_nothing() -> None:
     assert not included(HASHES[0][:31], 0, 2, [HASHES[0][31:] + HASHES[1]], ROOTS[2])
     assert not consistent(1, 2, HASHES[0][:31], ROOTS[2], [HASHES[0][31:] + HASHES[1]])
     assert not consistent(0, 0, ROOTS[1], ROOTS[1], [])
+
+
+def test_trees_of_more_leaves_than_a_checkpoint_can_count() -> None:
+    leaf, *path = (HASHES * 10)[:64]
+    tree = leaf
+    for sibling in path:
+        tree = hashlib.sha256(b"\1" + tree + sibling).digest()
+    assert theirs.included(leaf, 0, 2**63 - 1, path, tree)
+    assert not theirs.included(leaf, 0, 2**63, path, tree)
+
+
+def test_from_the_empty_tree_nothing_is_shown_however_long_it_is_tried() -> None:
+    assert not theirs.consistent(0, ROOTS[0], 8, ROOTS[8], [HASHES[0]] * 5_000)
 
 
 def test_the_frozen_proofs() -> None:
