@@ -225,6 +225,16 @@ async def test_what_the_gateway_refused_stands_before_the_last_words_of_the_agen
     assert lines[at + 2] == "  last of agent/stdout.txt: error"
 
 
+async def test_what_ended_an_attempt_by_a_refused_request_is_said_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused, said = (("model_not_listed", "it asks for another model"),), "model_not_listed: it asks for another model"
+    over = Try(outcome="infrastructure", exception="provider_failed", message=said, refused=refused)
+    await make_run(tmp_path / "run", design(("a",), ("only",)), Story((over,)))
+    print_end(tmp_path / "run", 0, None, None)
+    assert capsys.readouterr().out.count(said) == 1
+
+
 async def test_output_that_leads_out_of_the_run_is_no_example(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -140,6 +140,7 @@ def budget_left(facts: GatewayFacts) -> Iterable[Refusal]:
             path="--budget",
             observed=str(facts.record.owed),
             required=f"a budget above {facts.record.owed}, or another record",
+            remedy="Give a larger --budget, which goes on from what was charged, or another --record.",
         )
 
 

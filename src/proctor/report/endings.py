@@ -55,6 +55,8 @@ def _example(reading: Reading, reason: str, row: Row) -> list[str]:
         lines.append(f"  {count(row.tries.refused, 'request')} of it refused, {first}{safe(row.tries.refusal)}")
     if seen is not None:
         lines.append(f"  last of {seen[0]}: {seen[1]}")
+    elif row.tries.message is not None and row.tries.message == row.tries.refusal:
+        pass  # said in the line before
     elif row.tries.message:
         lines.append(f"  {safe(row.tries.message)}")
     elif (known := Reason.by_id(reason)) is not None:

@@ -72,7 +72,8 @@ async def bring_images(
         if missing is not None:
             return missing
         here = {base: facts for base, facts in bases.items() if isinstance(facts, ImageFacts)}
-        say(f"the image of {builds[name].task.name} is built, unless it is here already")
+        file = f"{builds[name].plan.folder}/Dockerfile"
+        say(f"the image of {builds[name].task.name} ({file}) is built, unless it is here already")
         return await one(await in_thread(_context, builds[name], here, at, admitted))
 
     try:

@@ -40,7 +40,7 @@ SPEND_NOT_CONFIRMED = Words(
 CEILING_REACHED = Words(
     Family.BUDGET,
     "The hard ceiling leaves no room for what was to be paid.",
-    "Nothing more can be spent in this run; a larger budget is another run.",
+    "`proctor resume` goes on only as far as what is left reaches; a larger budget is another run.",
     ends_run=True,
 )
 CAP_REACHED = Words(
