@@ -149,8 +149,10 @@ class Assured(Check):
         if said != wanted:
             self.fail_at(entry, f"has assurance {said}, and its verifier {wanted}")
         elif (said == "isolated") != attempt.verifier_world:
-            there = "one" if attempt.verifier_world else "none"
-            self.fail_at(entry, f"has assurance {said}, and {there} was started for the verifier")
+            self.fail_at(
+                entry,
+                f"has assurance {said}, and {'a' if attempt.verifier_world else 'no'} world of its verifier started",
+            )
         elif self.run.design is not None and said not in (None, "isolated", self.run.design.assurance):
             self.fail_at(entry, f"has assurance {said}, where the design has {self.run.design.assurance}")
 
