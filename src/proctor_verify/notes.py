@@ -277,7 +277,7 @@ def _may_be_a_name(name: str) -> bool:
     if not 1 <= len(name) <= MAX_NAME or "+" in name:
         return False
     return all(
-        character >= " " and not character.isspace() and not 0xD800 <= ord(character) < 0xE000 for character in name
+        character >= "!" and not character.isspace() and not 0xD800 <= ord(character) < 0xE000 for character in name
     )
 
 

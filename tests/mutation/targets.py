@@ -70,6 +70,7 @@ WITH_CONDITIONS: frozenset[str] = frozenset(
                 "journal",
                 "merkle",
                 "money",
+                "notes",
                 "order",
                 "prices",
                 "schema",

@@ -1,4 +1,4 @@
-"""Checkpoints, manifests, copies and anchors at the edges of their rules: one side of each `and` and `or`."""
+"""Checkpoints and manifests at the edges of their rules: one side of each `and` and `or`."""
 
 from __future__ import annotations
 

@@ -108,7 +108,9 @@ def test_names_that_a_key_may_have(name: str) -> None:
     assert notes.verifier_key(vkey_of(name, b"\1" + MINE.raw)).name == name
 
 
-@pytest.mark.parametrize("name", ["", "x" * (notes.MAX_NAME + 1), "\ud800", "\udfff", "a\x1fb", "a b", "\u2003"])
+@pytest.mark.parametrize(
+    "name", ["", "x" * (notes.MAX_NAME + 1), "\ud800", "\udfff", "a\x1fb", "a b", "\u2003", "a\x1b", "\0"]
+)
 def test_names_that_no_key_may_have(name: str) -> None:
     with pytest.raises(Unreadable):
         notes.verifier_key(vkey_of(name, b"\1" + MINE.raw))
@@ -180,6 +182,7 @@ def test_a_note_at_its_bounds() -> None:
         assert found is not None and found.text == text + b"\n" and len(found.lines) == 1
     for text in (b"a\x1f", b"a\t", b"a\x00", b"\xff", b"a\r"):
         assert parsed(text + b"\n\n" + signature) is None
+    assert parsed(b"\n\n" + signature) is not None and parsed(b"a\n\n" + signature[:-1] + b"x") is None
     assert parsed(b"a\n" + signature) is None and parsed(b"\n" + signature) is None
     assert parsed(b"a\n\n" + signature[:-1]) is None and parsed(b"a\n\n") is None and parsed(b"a\n\n\n") is None
     assert parsed(b"a\n\n" + signature * notes.MAX_SIGNATURES) is not None
