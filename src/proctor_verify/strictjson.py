@@ -65,8 +65,8 @@ def loads_plain(data: bytes) -> Any:
 
 def _quick(text: str) -> Any:
     try:
-        value, end = _QUICK.raw_decode(text)
-        same = end == len(text) and _rewrite(value) == text
+        value, _ = _QUICK.raw_decode(text)
+        same = _rewrite(value) == text
     except (ValueError, RecursionError):
         return _UNSURE
     # Keys are written back in code-point order, which is the order of RFC 8785 unless one is beyond U+FFFF.
@@ -81,10 +81,11 @@ def encode(value: Any) -> bytes:
     """
     try:
         text = _rewrite(value)
+        plain = text.isascii() or len(text.encode("utf-16-le")) == 2 * len(text)
     except (ValueError, RecursionError):
         return canonical.encode(value)
-    plain = text.isascii() or len(text.encode("utf-16-le")) == 2 * len(text)
-    return text.encode() if plain and not _ODD_NUMBER.search(text) else canonical.encode(value)
+    # in brackets, for a value that is a number
+    return text.encode() if plain and not _ODD_NUMBER.search(f"[{text}]") else canonical.encode(value)
 
 
 def _checked_text(data: bytes, max_bytes: int, max_depth: int) -> str:

@@ -17,7 +17,7 @@ RULES: Mapping[str, tuple[str, ...]] = {
     "proctor_verify.shapes": ("verify/test_shapes.py",),
     "proctor_verify.strictbase64": ("verify/test_notes_vectors.py", "verify/test_proof_files.py"),
     "proctor_verify.verdicts": ("verify/test_standing.py",),
-    "proctor_verify.strictjson": ("verify/test_json_vectors.py", "verify/test_json_differential.py"),
+    "proctor_verify.strictjson": ("verify/test_quick_json.py", "verify/test_json_vectors.py"),
 }
 # Checks of which more than stories are asked.
 CHECKS: Mapping[str, tuple[str, ...]] = {
