@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Tier
+from proctor.sandbox.linux import tree
 from proctor.sandbox.namespace import layers, skeleton
-from proctor.sandbox.namespace.launcher import tree
 
 Tree = dict[str, object]
 

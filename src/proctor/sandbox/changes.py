@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from proctor.sandbox.namespace.launcher import tree
+from proctor.sandbox.linux import tree
 
 # Where the field puts what is no part of a task's system.
 _APART = ("/tmp", "/logs", "/tests", "/solution", "/agent", "/skills")

@@ -18,7 +18,7 @@ from proctor.sandbox.docker import changes, volumes
 from proctor.sandbox.docker.engine import Engine, EngineError, lost
 from proctor.sandbox.docker.probe import KIND
 from proctor.sandbox.docker.pruning import release
-from proctor.sandbox.namespace.launcher import tree
+from proctor.sandbox.linux import tree
 
 _COMMIT_SEC = 600.0
 # what a commit leaves out, and a fork begins without

@@ -15,7 +15,7 @@ from typing import Any
 from proctor.sandbox.changes import MOST_KNOWN, Survey, Surveying
 from proctor.sandbox.docker.engine import Engine
 from proctor.sandbox.docker.paths import parents
-from proctor.sandbox.namespace.launcher import tree
+from proctor.sandbox.linux import tree
 from proctor.sandbox.namespace.layers import is_opaque
 
 _LIST_SEC = 60.0

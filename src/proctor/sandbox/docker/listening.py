@@ -33,11 +33,11 @@ def listening_socket(container: str, pid: int) -> socket.socket:
 
 
 def _listen(container: str, pid: int) -> socket.socket:
-    from proctor.sandbox.namespace.launcher import linux
+    from proctor.sandbox.linux import syscalls
 
     try:
         with _opened(container, pid) as pidfd:
-            linux.setns(pidfd, _CLONE_NEWNET)
+            syscalls.setns(pidfd, _CLONE_NEWNET)
         made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -14,7 +14,7 @@ from proctor.core.waiting import in_thread
 from proctor.sandbox.base import Snapshot
 from proctor.sandbox.docker import owner
 from proctor.sandbox.docker.engine import Engine, EngineError
-from proctor.sandbox.namespace.launcher import tree
+from proctor.sandbox.linux import tree
 
 # an image that somebody asked to keep has a name of this kind
 KEPT = "proctor-kept"

@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
 from proctor.core.waiting import in_thread
-from proctor.sandbox.namespace.launcher.watch import Watch
+from proctor.sandbox.linux.watch import Watch
 
 T = TypeVar("T")
 

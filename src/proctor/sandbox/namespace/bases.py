@@ -15,8 +15,9 @@ from pathlib import Path
 import proctor
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Tier
+from proctor.sandbox.linux import tree
 from proctor.sandbox.namespace import layers, skeleton
-from proctor.sandbox.namespace.launcher import holder, tree
+from proctor.sandbox.namespace.launcher import holder
 from proctor.sandbox.namespace.own import OwnFolder, places
 
 _MOST_BOUND = layers.MOST_LAYERS + 2

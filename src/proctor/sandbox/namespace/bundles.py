@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from proctor.sandbox.base import Bundle
-from proctor.sandbox.namespace.launcher import tree
+from proctor.sandbox.linux import tree
 from proctor.sandbox.namespace.layers import is_opaque
 from proctor.sandbox.rules import names_of
 

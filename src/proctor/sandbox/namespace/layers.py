@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from proctor.sandbox.namespace.launcher.tree import lstat, remove
+from proctor.sandbox.linux.tree import lstat, remove
 
 # The kernel takes 500 lower layers, its mount options 4,096 bytes; each more layer slows every lookup down.
 MOST_LAYERS = 16

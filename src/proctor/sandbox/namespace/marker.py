@@ -15,8 +15,8 @@ from typing import Any
 
 from proctor.sandbox import processes
 from proctor.sandbox.base import MARKER
+from proctor.sandbox.linux import tree
 from proctor.sandbox.namespace import cgroups
-from proctor.sandbox.namespace.launcher import tree
 
 _NAME = MARKER
 _DEPTH = 3

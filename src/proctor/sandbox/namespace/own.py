@@ -7,8 +7,8 @@ import tempfile
 import weakref
 from pathlib import Path
 
+from proctor.sandbox.linux import tree
 from proctor.sandbox.namespace import marker
-from proctor.sandbox.namespace.launcher import tree
 
 _PREFIX = "proctor-base-"
 

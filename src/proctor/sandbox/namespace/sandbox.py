@@ -19,10 +19,11 @@ from proctor.core.refusal import Refusal
 from proctor.core.waiting import finish
 from proctor.sandbox.base import Ended, Exec, Fetched, LimitInForce, PutItem, SandboxSpec, Snapshot, Tier
 from proctor.sandbox.changes import Survey, told
+from proctor.sandbox.linux import tree
 from proctor.sandbox.namespace import answers, cgroups, changes, layers
 from proctor.sandbox.namespace.channel import Channel
 from proctor.sandbox.namespace.job import job
-from proctor.sandbox.namespace.launcher import tree, wire
+from proctor.sandbox.namespace.launcher import wire
 from proctor.sandbox.namespace.launcher.listening import ADDRESS
 from proctor.sandbox.namespace.limits import LimitPlan
 from proctor.sandbox.rules import GATEWAY_PORT, LONGEST_SEC, check_command, plain

@@ -14,8 +14,8 @@ from pathlib import Path
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Tier
+from proctor.sandbox.linux import tree
 from proctor.sandbox.namespace.command import HOSTNAME
-from proctor.sandbox.namespace.launcher import tree
 
 _FOLDERS = (
     "dev",

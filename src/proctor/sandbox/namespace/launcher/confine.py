@@ -11,7 +11,8 @@ import termios
 from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
-from proctor.sandbox.namespace.launcher import linux, seccomp
+from proctor.sandbox.linux import syscalls
+from proctor.sandbox.namespace.launcher import seccomp
 
 # What root inside keeps: the powers over users and files of the sandbox that package managers and `su` need, and none
 # over mounts, other processes, networks or the kernel.
@@ -63,8 +64,8 @@ def become(job: dict[str, Any], *, terminal: bool = False) -> NoReturn:
     user = find_user(job["user"])
     if not job["many_users"] and (user.uid, user.gid) != (0, 0):
         raise StartError(f"user {job['user']!r}: this sandbox has only one user")
-    linux.drop_bounding(KEPT_CAPABILITIES)
-    linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
+    syscalls.drop_bounding(KEPT_CAPABILITIES)
+    syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
     if job["many_users"]:
         os.setgroups(user.groups)
     os.setgid(user.gid)
@@ -75,7 +76,7 @@ def become(job: dict[str, Any], *, terminal: bool = False) -> NoReturn:
         why = fault.strerror if isinstance(fault, OSError) else fault
         raise StartError(f"working folder {job['cwd']!r}: {why}") from None
     env = {"PATH": _PATH, "HOME": user.home, "USER": user.name, "LOGNAME": user.name, "LANG": "C.UTF-8"} | job["env"]
-    linux.install_filter(seccomp.program())
+    syscalls.install_filter(seccomp.program())
     for number in set(signal.valid_signals()) - {signal.SIGKILL, signal.SIGSTOP}:
         try:
             signal.signal(number, signal.SIG_DFL)
@@ -83,7 +84,7 @@ def become(job: dict[str, Any], *, terminal: bool = False) -> NoReturn:
             pass  # the C library keeps two real-time signals for itself
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     # A command that inherited the socket of its own request answered it itself.
-    linux.close_on_exec(3)
+    syscalls.close_on_exec(3)
     _execute(job["argv"], env)
 
 

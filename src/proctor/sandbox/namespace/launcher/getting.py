@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proctor.sandbox.namespace.launcher import tree, wire
+from proctor.sandbox.linux import tree
+from proctor.sandbox.namespace.launcher import wire
 from proctor.sandbox.namespace.launcher.copying import (
     MOST_BYTES,
     PIECE,

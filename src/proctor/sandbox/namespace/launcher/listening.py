@@ -6,7 +6,8 @@ import errno
 import socket
 from typing import TYPE_CHECKING
 
-from proctor.sandbox.namespace.launcher import linux, wire
+from proctor.sandbox.linux import syscalls
+from proctor.sandbox.namespace.launcher import wire
 
 if TYPE_CHECKING:
     from proctor.sandbox.namespace.launcher.world import World
@@ -22,7 +23,7 @@ def listen(request: wire.Message, peer: socket.socket, world: World) -> None:
     network namespaces are entered: no program inside sees this process.
     """
     try:
-        linux.setns(world.pidfd, linux.CLONE_NEWUSER | linux.CLONE_NEWNET)
+        syscalls.setns(world.pidfd, syscalls.CLONE_NEWUSER | syscalls.CLONE_NEWNET)
         sock = _bound(request["port"])
     except OSError as fault:
         wire.send(peer, {"refused": "fault", "text": wire.said(fault), "errno": fault.errno or 0})

@@ -10,7 +10,8 @@ from __future__ import annotations
 import errno
 import os
 
-from proctor.sandbox.namespace.launcher import linux, probes
+from proctor.sandbox.linux import syscalls
+from proctor.sandbox.namespace.launcher import probes
 
 # Files of no size take memory too, which the limit on bytes does not count.
 _BYTES_FOR_INODE = 8192
@@ -23,9 +24,9 @@ def mount_own(point: str, size: int, *, many_users: bool) -> None:
     """
     _unshare(many_users=many_users)
     # What the host mounts later is seen, what is mounted here is not.
-    linux.mount(None, "/", linux.MS_REC | linux.MS_SLAVE)
+    syscalls.mount(None, "/", syscalls.MS_REC | syscalls.MS_SLAVE)
     options = f"size={size},nr_inodes={size // _BYTES_FOR_INODE},mode=0700"
-    linux.mount("tmpfs", point, linux.MS_NOSUID | linux.MS_NODEV, "tmpfs", options)
+    syscalls.mount("tmpfs", point, syscalls.MS_NOSUID | syscalls.MS_NODEV, "tmpfs", options)
 
 
 def _unshare(*, many_users: bool) -> None:
@@ -46,9 +47,9 @@ def _unshare(*, many_users: bool) -> None:
             os._exit(code)
     os.close(gate_r)
     try:
-        linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNS)
+        syscalls.unshare(syscalls.CLONE_NEWUSER | syscalls.CLONE_NEWNS)
         # Else the maps, and /proc/<pid>/root by which the runner gets at the files, belong to root.
-        linux.prctl(linux.PR_SET_DUMPABLE, 1)
+        syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
         os.write(gate_w, b"g")
     finally:
         os.close(gate_w)

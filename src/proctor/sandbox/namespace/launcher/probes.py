@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from proctor.sandbox.namespace.launcher import linux, wire
+from proctor.sandbox.linux import syscalls
+from proctor.sandbox.namespace.launcher import wire
 
 
 def user_namespaces(*, many_users: bool) -> wire.Message:
@@ -36,12 +37,12 @@ def user_namespaces(*, many_users: bool) -> wire.Message:
 def _try_inside(result: int, gate: int) -> int:
     stage = "unshare"
     try:
-        linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNS)
-        linux.prctl(linux.PR_SET_DUMPABLE, 1)
+        syscalls.unshare(syscalls.CLONE_NEWUSER | syscalls.CLONE_NEWNS)
+        syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
         os.write(result, b"made")
         os.read(gate, 1)
         stage = "mount"
-        linux.mount(None, "/", linux.MS_REC | linux.MS_PRIVATE)
+        syscalls.mount(None, "/", syscalls.MS_REC | syscalls.MS_PRIVATE)
         os.write(result, b"fine")
     except OSError as fault:
         os.write(result, f"{stage} {fault.errno}".encode())

@@ -8,7 +8,8 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proctor.sandbox.namespace.launcher import confine, tree, wire
+from proctor.sandbox.linux import tree
+from proctor.sandbox.namespace.launcher import confine, wire
 from proctor.sandbox.namespace.launcher.copying import (
     MOST_BYTES,
     PIECE,

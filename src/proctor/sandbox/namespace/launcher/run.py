@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from proctor.sandbox.namespace.launcher import confine, output, watch, wire
+from proctor.sandbox.linux import watch
+from proctor.sandbox.namespace.launcher import confine, output, wire
 
 if TYPE_CHECKING:
     from proctor.sandbox.namespace.launcher.world import World

@@ -10,7 +10,8 @@ import os
 import socket
 import sys
 
-from proctor.sandbox.namespace.launcher import linux, memory, probes, wire, world
+from proctor.sandbox.linux import syscalls
+from proctor.sandbox.namespace.launcher import memory, probes, wire, world
 
 
 def main(fd: int, point: str | None = None, size: str = "0", users: str = "one") -> None:
@@ -19,7 +20,7 @@ def main(fd: int, point: str | None = None, size: str = "0", users: str = "one")
     With `point`, `size` bytes of memory are mounted there first, for this process only; `users`: "one" or "many".
     """
     os.set_inheritable(fd, False)
-    linux.blank_own_traces()
+    syscalls.blank_own_traces()
     mounted: wire.Message = {"pid": os.getpid(), "errno": 0, "text": ""}
     if point is not None:
         try:

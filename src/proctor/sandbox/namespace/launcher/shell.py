@@ -15,7 +15,8 @@ import termios
 import tty
 from pathlib import Path
 
-from proctor.sandbox.namespace.launcher import confine, linux
+from proctor.sandbox.linux import syscalls
+from proctor.sandbox.namespace.launcher import confine
 from proctor.sandbox.namespace.launcher.world import NAMESPACES, World
 
 _PIECE = 1 << 14
@@ -57,7 +58,7 @@ def main(pid: int) -> int:
 def _world(pid: int) -> World:
     kinds = NAMESPACES
     if Path(f"/proc/{pid}/ns/net").readlink() == Path("/proc/self/ns/net").readlink():
-        kinds &= ~linux.CLONE_NEWNET
+        kinds &= ~syscalls.CLONE_NEWNET
     many_users = Path(f"/proc/{pid}/uid_map").read_text(encoding="ascii").split()[-1] != "1"
     return World(os.pidfd_open(pid), kinds, many_users, ())
 

@@ -16,7 +16,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from proctor.sandbox.namespace.launcher import linux
+from proctor.sandbox.linux import syscalls
 
 Message = dict[str, Any]
 HEADER = struct.Struct("!II")
@@ -145,7 +145,7 @@ def _fork(sock: socket.socket, fd: int, handle: Callable[[Message, socket.socket
         return  # no room for another process: the peer sees its socket end
     if child == 0:
         try:
-            linux.die_with_parent(parent)
+            syscalls.die_with_parent(parent)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             sock.close()
             with socket.socket(fileno=fd) as peer:

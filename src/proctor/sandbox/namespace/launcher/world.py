@@ -18,17 +18,18 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from proctor.sandbox.namespace.launcher import getting, linux, listening, probes, putting, run, wire
+from proctor.sandbox.linux import syscalls
+from proctor.sandbox.namespace.launcher import getting, listening, probes, putting, run, wire
 
 INFO_FD = "@INFO@"
 NAMESPACES = (
-    linux.CLONE_NEWUSER
-    | linux.CLONE_NEWNS
-    | linux.CLONE_NEWPID
-    | linux.CLONE_NEWNET
-    | linux.CLONE_NEWIPC
-    | linux.CLONE_NEWUTS
-    | linux.CLONE_NEWCGROUP
+    syscalls.CLONE_NEWUSER
+    | syscalls.CLONE_NEWNS
+    | syscalls.CLONE_NEWPID
+    | syscalls.CLONE_NEWNET
+    | syscalls.CLONE_NEWIPC
+    | syscalls.CLONE_NEWUTS
+    | syscalls.CLONE_NEWCGROUP
 )
 
 _SETUP_SEC = 20.0
@@ -46,12 +47,12 @@ class World(NamedTuple):
 
     def enter(self, *, processes: bool) -> None:
         """Move this process in; with `processes`, its children are born in there. Raises OSError."""
-        kinds = self.namespaces if processes else linux.CLONE_NEWUSER | linux.CLONE_NEWNS
-        linux.setns(self.pidfd, kinds)
-        linux.prctl(linux.PR_SET_DUMPABLE, 0)
-        linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
+        kinds = self.namespaces if processes else syscalls.CLONE_NEWUSER | syscalls.CLONE_NEWNS
+        syscalls.setns(self.pidfd, kinds)
+        syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
+        syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
         os.chdir("/")
-        linux.seal_imports()
+        syscalls.seal_imports()
 
 
 def keep(request: dict[str, Any], peer: socket.socket) -> None:
@@ -74,7 +75,7 @@ def keep(request: dict[str, Any], peer: socket.socket) -> None:
     except OSError as fault:  # what has started ends with this process
         wire.send(peer, {"failed": "keeper", "errno": fault.errno or 0, "text": wire.said(fault)})
         return
-    kinds = NAMESPACES & ~linux.CLONE_NEWNET if request["share_net"] else NAMESPACES
+    kinds = NAMESPACES & ~syscalls.CLONE_NEWNET if request["share_net"] else NAMESPACES
     world = World(pidfd, kinds, request["many_users"], uppers)
     wire.send(peer, {"pid": pid})
     wire.serve(peer, lambda message, socket_: _handle(message, socket_, world), until=pidfd)
@@ -172,13 +173,13 @@ def _become_bwrap(
 ) -> None:
     stage = "unshare"
     try:
-        linux.die_with_parent(keeper)
+        syscalls.die_with_parent(keeper)
         bwrap = os.open(request["bwrap"], os.O_RDONLY)
         holder = os.open(request["holder"], os.O_RDONLY)
-        linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNS)
+        syscalls.unshare(syscalls.CLONE_NEWUSER | syscalls.CLONE_NEWNS)
         # Without this the maps of the new namespace belong to root, and an ordinary user's keeper cannot write them.
-        linux.prctl(linux.PR_SET_DUMPABLE, 1)
-        linux.die_with_parent(keeper)  # once more: the kernel forgets it where credentials change
+        syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)
+        syscalls.die_with_parent(keeper)  # once more: the kernel forgets it where credentials change
         os.write(made, b"made")
         if os.read(gate, 1) != b"g":
             os._exit(1)
@@ -208,13 +209,13 @@ def _forbid_more_namespaces() -> None:
 
 
 def _bind_layers(base: str, points: str, home: str, layers: list[str], bundles: list[str]) -> None:
-    linux.mount(None, "/", linux.MS_REC | linux.MS_PRIVATE)
+    syscalls.mount(None, "/", syscalls.MS_REC | syscalls.MS_PRIVATE)
     for index, layer in enumerate(layers):
-        linux.mount(layer, f"{points}/l/{index}", linux.MS_BIND | linux.MS_REC)
+        syscalls.mount(layer, f"{points}/l/{index}", syscalls.MS_BIND | syscalls.MS_REC)
     for index, bundle in enumerate(bundles):
-        linux.mount(bundle, f"{home}/b/{index}", linux.MS_BIND | linux.MS_REC)
-    linux.mount(home, f"{points}/x", linux.MS_BIND | linux.MS_REC)
-    linux.mount(points, base, linux.MS_BIND | linux.MS_REC)
+        syscalls.mount(bundle, f"{home}/b/{index}", syscalls.MS_BIND | syscalls.MS_REC)
+    syscalls.mount(home, f"{points}/x", syscalls.MS_BIND | syscalls.MS_REC)
+    syscalls.mount(points, base, syscalls.MS_BIND | syscalls.MS_REC)
 
 
 def _bound_processes(pidfd: int, most: int) -> None:
@@ -225,7 +226,7 @@ def _bound_processes(pidfd: int, most: int) -> None:
     if child == 0:
         code = 1
         try:
-            linux.setns(pidfd, linux.CLONE_NEWUSER | linux.CLONE_NEWPID)
+            syscalls.setns(pidfd, syscalls.CLONE_NEWUSER | syscalls.CLONE_NEWPID)
             inner = os.fork()  # only what is born after it is in there
             if inner == 0:
                 Path("/proc/sys/kernel/pid_max").write_text(str(most + _SPARE_NUMBERS), encoding="ascii")

@@ -7,7 +7,7 @@ import stat
 import time
 from pathlib import Path
 
-from proctor.sandbox.namespace.launcher import tree
+from proctor.sandbox.linux import tree
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 

@@ -1,6 +1,6 @@
 """The few system calls that Python lacks, through the C library that is loaded already.
 
-Everything below `launcher/` runs in processes that enter sandboxes. Such a process must never import, look up a
+All here, and below a launcher, runs in processes that enter sandboxes too. Such a process must never import, look up a
 user or load a library after it entered, or it would load what the sandbox's files offer: `seal_imports` holds that.
 """
 
