@@ -4,8 +4,10 @@ Run as `PYTHONPATH=src python bench/journal.py [FOLDER]`; FOLDER (default: a tem
 
 The references append as many bytes, one at a time: a bare write and fdatasync, which is the least that can be done;
 and one row, one transaction of SQLite in WAL mode with synchronous=FULL, called as it is (which holds up whatever else
-the program does) and, as the journal is, awaited from an event loop that goes on meanwhile. Each figure is the median
-of several, taken by turns, so that a disk that slows down slows all of them.
+the program does) and, as the journal is, awaited from an event loop that goes on meanwhile. SQLite writes over its log
+from every thousandth row or so on: a file that does not grow costs some file systems half as much to make durable, so
+that it can be faster than a bare append; a journal that readers may see at any time has no such room behind its end.
+Each figure is the median of several, taken by turns, so that a disk that slows down slows all of them.
 """
 
 from __future__ import annotations
