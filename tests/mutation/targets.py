@@ -62,7 +62,10 @@ WITH_CONDITIONS: frozenset[str] = frozenset(
         *(f"proctor.admission.{name}" for name in ("anchors", "guards", "model_guards", "money_guards", "standalone")),
         *(f"proctor_verify.checks.{name}" for name in ("budget_rules", "finals", "grades", "order")),
         *(f"proctor_verify.checks.{name}" for name in ("rows",)),
-        *(f"proctor_verify.checks.{name}" for name in ("checkpoints", "derived", "design", "manifests", "summaries")),
+        *(
+            f"proctor_verify.checks.{name}"
+            for name in ("checkpoints", "derived", "design", "keys", "manifests", "summaries")
+        ),
         *(
             f"proctor_verify.{name}"
             for name in (
