@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from proctor_verify.glance import is_entry
 from proctor_verify.journal import Block, Entry, Line, line_of
 from proctor_verify.schema import KINDS, body_fault, envelope_fault
 from proctor_verify.strictjson import loads_plain
@@ -23,42 +24,46 @@ class Judged:
     """What was found of a block's lines.
 
     `hashes` has, for each, SHA-256 and RFC 6962 leaf hash, 32 bytes each. `odd` are the places of those that are not
-    plainly sound: only a reader of single lines can say what they are. `values` are what the others hold, None in the
-    place of an odd one; or None, where whoever judged kept no values.
+    plainly sound: only a reader of single lines can say what they are.
     """
 
     hashes: bytes
     odd: list[int]
-    values: list[Any] | None
 
 
 def judge(block: Block) -> Judged:
     """Judge each line of a block."""
     hashes: list[bytes] = []
     odd: list[int] = []
-    values: list[Any] = []
+    is_utf8 = _is_utf8(block.data)
     for at, raw in enumerate(block.raw_lines()):
         hashes.append(sha256(raw).digest())
         hashes.append(sha256(b"\0" + raw).digest())
-        value = _sound_entry(raw)
-        values.append(value)
-        if value is None:
+        if not (is_utf8 and is_entry(raw)) and not _is_sound(raw):
             odd.append(at)
-    return Judged(b"".join(hashes), odd, values)
+    return Judged(b"".join(hashes), odd)
 
 
-def _sound_entry(raw: bytes) -> Any:
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _is_sound(raw: bytes) -> bool:
     value = loads_plain(raw)
     if value is None or envelope_fault(value) is not None:
-        return None
+        return False
     kind = value["kind"]
-    return value if kind in KINDS and body_fault(kind, value["body"]) is None else None
+    return kind in KINDS and body_fault(kind, value["body"]) is None
 
 
 def entries(block: Block, judged: Judged) -> Iterator[tuple[Entry, bytes] | Line]:
     """The lines of a judged block: a sound one as its entry and its two hashes, an odd one as a line, yet unread."""
     odd = set(judged.odd)
-    values = judged.values if judged.values is not None else _values(block, odd)
+    values = _values(block, odd)
     raw_lines = block.raw_lines() if odd else []
     hashes, number = judged.hashes, block.first
     for at, value in enumerate(values):

@@ -207,7 +207,7 @@ def _read_answer(back: IO[bytes], block: Block) -> Judged | None:
     places, hashes = array("I", back.read(4 * odd)), back.read(HASHES * lines)
     if lines != block.lines or len(places) != odd or len(hashes) != HASHES * lines:
         return None
-    return Judged(hashes, places.tolist(), None)
+    return Judged(hashes, places.tolist())
 
 
 def serve() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from proctor_verify import texts
 from proctor_verify.shapes import (
     COUNT,
     FLAG,
@@ -39,6 +40,9 @@ CAUSE = among("a cause of a drain", CAUSES | REASONS)
 ANCHOR = among("an anchor", ANCHORS)
 EXIT = Shape("an exit status of a run", lambda v: type(v) is int and v in EXITS)
 
+_BOUNDARIES = ("env-ready", "pre-verify", "post-verify")
+# Phases are named as whoever takes the times likes; these are the usual ones.
+_PHASES = ("sent", "first_byte", "last_byte", "start", "agent", "score", "close", *_BOUNDARIES)
 _FILE_REF = record(path=TEXT, sha256=SHA256)
 _SIZED_FILE = record(path=TEXT, sha256=SHA256, size=COUNT)
 _KEY = record(vkey=TEXT, fingerprint=matches(r"sha256:[0-9a-f]{64}", "sha256: and 64 hex digits"))
@@ -60,23 +64,35 @@ _BLOBS = (_BLOB, _BLOB_OR_NULL)
 _USAGE = Shape(
     "an object of counts from 1 by token bucket",
     lambda v: type(v) is dict and all(bucket in BUCKETS and FROM_ONE.holds(count) for bucket, count in v.items()),
+    texts.some_of(dict.fromkeys(BUCKETS, texts.FROM_ONE)),
 )
-_NUMBERS = Shape("an object of numbers", lambda v: type(v) is dict and all(map(NUMBER.holds, v.values())))
-_TIMING = Shape("an object of nanoseconds", lambda v: type(v) is dict and all(map(COUNT.holds, v.values())))
+_NUMBERS = Shape(
+    "an object of numbers",
+    lambda v: type(v) is dict and all(map(NUMBER.holds, v.values())),
+    texts.at_most_one(texts.NUMBER),
+)
+_TIMING = Shape(
+    "an object of nanoseconds",
+    lambda v: type(v) is dict and all(map(COUNT.holds, v.values())),
+    texts.some_of(dict.fromkeys(_PHASES, texts.COUNT)),
+)
 _TEXTS = list_of(TEXT)
+_END: dict[str, Shape] = {
+    "exit_code": or_null(integer(0, 255)),
+    "signal": or_null(integer(1, 64)),
+    "timed_out": FLAG,
+    "output_bytes": COUNT,
+    "output_dropped": COUNT,
+    "leftovers": COUNT,
+    "limit_hit": or_null(TEXT),
+    "start_error": or_null(TEXT),
+}
+_EXITED = {"exit_code": texts.integer(0, 255), "signal": texts.NULL, "start_error": texts.NULL}
 _ENDED = where(
-    record(
-        exit_code=or_null(integer(0, 255)),
-        signal=or_null(integer(1, 64)),
-        timed_out=FLAG,
-        output_bytes=COUNT,
-        output_dropped=COUNT,
-        leftovers=COUNT,
-        limit_hit=or_null(TEXT),
-        start_error=or_null(TEXT),
-    ),
+    record(**_END),
     "one of exit_code and signal null and the other not, unless there is a start_error",
     lambda v: v["start_error"] is not None or (v["exit_code"] is None) != (v["signal"] is None),
+    texts.record({name: shape.text for name, shape in _END.items()} | _EXITED),
 )
 _LIMITS = list_of(
     record(name=TEXT, wanted=or_null(NUMBER), enforced=or_null(NUMBER), how=or_null(TEXT), why_not=or_null(TEXT))
@@ -94,6 +110,7 @@ _VERSION = where(
     record(available=FLAG, value=or_null(TEXT), reason=or_null(TEXT)),
     "a value exactly where it is available, and no reason there",
     lambda v: v["available"] == (v["value"] is not None) and not (v["available"] and v["reason"] is not None),
+    texts.record({"available": "true", "value": texts.STRING, "reason": texts.NULL}),
 )
 _TESTS = where(
     record(
@@ -178,7 +195,7 @@ KINDS: dict[str, dict[str, Shape]] = {
         "limits": _LIMITS,
         "base_substituted": or_null(_STAND_IN),
     },
-    "attempt.boundary": {"attempt": ATTEMPT, "boundary": one_of("env-ready", "pre-verify", "post-verify")},
+    "attempt.boundary": {"attempt": ATTEMPT, "boundary": one_of(*_BOUNDARIES)},
     "agent.started": {
         "attempt": ATTEMPT,
         "agent": TEXT,
