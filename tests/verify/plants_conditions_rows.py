@@ -103,4 +103,9 @@ def _(s: Story) -> None:
     _mapped(s, _frame(s, b"[[0,0]]", b"[[0,0]]"))
 
 
+@plant("packs.frames", "no map, and a byte shorter than it says")
+def _(s: Story) -> None:
+    _mapped(s, {**_frame(s, b"[]", gzip.compress(b"[]", mtime=0)), "size": 3})
+
+
 SOUND = (as_many_chunks_as_there_may_be,)
