@@ -5,7 +5,9 @@ from __future__ import annotations
 from builder import Story
 from money_stories import money_story
 from plants import Plants
+from plants_conditions_files import unplanned
 from plants_spent import interrupted_before_it_was_said
+from steps import Step
 from stories import full_story
 
 PLANTS = Plants(money_story)
@@ -53,6 +55,20 @@ def _(s: Story) -> None:
     world = s.find("sandbox.started", attempt=ended.body["attempt"], role="agent")
     s.drop(world)
     s.insert_after(ended, world)
+
+
+@FULL.before_sealing("attempts.joined", "an agent and a world that no design plans, of a trial that none plans")
+def _(s: Story) -> None:
+    unplanned(s, "trials/task-00000000/0")
+    ended = s.find("attempt.ended")
+    own = {"attempt": ended.body["attempt"]}
+    world, agent = s.find("sandbox.started", role="agent").body, s.find("agent.started").body
+    facts = {**world["facts"], "kind": "docker", "network": "public"}
+    s.insert_before(
+        ended,
+        Step("sandbox.started", {**world, **own, "facts": facts}),
+        Step("agent.started", {**agent, **own, "agent": "nop"}),
+    )
 
 
 SOUND = (graded_and_cut_off_by_a_full_disk,)
