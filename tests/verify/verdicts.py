@@ -11,7 +11,7 @@ from anchored import AnchoredStory, anchored, anchored_story
 from builder import Story
 from designs import make_design
 from money_stories import money_story
-from plants import Alter, Spoil, first_of
+from plants import Alter, Spoil, first_of, flip
 from plants_edges import NOBODY
 from plants_spent import free_story, no_price_for_what_was_asked
 from plants_withheld import withhold, withhold_one_blob
@@ -190,6 +190,31 @@ def _(s: Story) -> None:
 def _(s: Story) -> None:
     ended = s.find("attempt.ended").body
     s.insert_after(s.find("block.ended"), Step("attempt.ended", {**ended, "attempt": NOBODY}))
+
+
+def _not_zeros(folder: Path) -> None:
+    withhold(folder)
+    flip(folder / "packs/0001.pack", -1)
+
+
+def _last_frame_of(s: Story, length: int) -> None:
+    s.repack()
+    refs = [ref for step in s.entries() for ref in step.body.values() if isinstance(ref, dict) and "pack" in ref]
+    last = max(ref["offset"] for ref in refs)
+    s.packs["0001.pack"][last:] = bytes(length)
+    for ref in refs:
+        if ref["offset"] == last:
+            ref.update(length=length, encoding="gzip")
+
+
+@case("the longest frame that may be, in a public copy that has the end of it", "withheld.named", spoil=_not_zeros)
+def _(s: Story) -> None:
+    _last_frame_of(s, 2 << 20)
+
+
+@case("a frame that is longer, in a public copy that has the end of it", "packs.frames", spoil=_not_zeros)
+def _(s: Story) -> None:
+    _last_frame_of(s, (2 << 20) + 1)
 
 
 @case("a checkpoint of entries that are yet to come", "checkpoints.files checkpoints.head")

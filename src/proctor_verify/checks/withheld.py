@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from proctor_verify.check import Check
@@ -19,7 +20,6 @@ from proctor_verify.withheld import LIST
 KEPT = frozenset({TXT, JSON, *REPORTS})
 _MAY_BE = frozenset({"source", "partial"})
 _REMEMBERED = 4096
-_Frame = tuple[str, int, int]
 
 
 class Named(Check):
@@ -34,8 +34,9 @@ class Named(Check):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._withheld = run.withheld
-        self._frames: set[_Frame] = set()
-        self._absent: set[str] = set()
+        # what entries name again is looked at once, as long as it is remembered
+        self._is_zeros = lru_cache(_REMEMBERED)(self._look_for_zeros)
+        self._is_absent = lru_cache(_REMEMBERED)(self._look_for_nothing)
 
     def entry(self, entry: Entry) -> None:
         if not self._withheld.bodies:
@@ -86,24 +87,18 @@ class Named(Check):
         if "path" in ref:
             self._is_absent(f"blobs/{ref['blob'][:2]}/{ref['blob']}")
             return
-        frame = ref["pack"], ref["offset"], ref["length"]
-        if frame in self._frames or ref["length"] > 2 * MAX_FRAME:
-            return  # the latter said by packs.frames
-        if len(self._frames) < _REMEMBERED:
-            self._frames.add(frame)
+        if ref["length"] <= 2 * MAX_FRAME:  # else said by packs.frames
+            self._is_zeros(f"packs/{ref['pack']}", ref["offset"], ref["length"])
+
+    def _look_for_zeros(self, pack: str, offset: int, length: int) -> None:
         try:
-            stored = self.run.folder.read_part(f"packs/{ref['pack']}", ref["offset"], ref["length"])
+            stored = self.run.folder.read_part(pack, offset, length)
         except Unreadable:
             return  # said by packs.frames
         if stored.count(0) != len(stored):
-            at = f"bytes {ref['offset']} to {ref['offset'] + ref['length']}"
-            self.fail(f"packs/{ref['pack']}", f"{at} are of a withheld blob, and not zeros")
+            self.fail(pack, f"bytes {offset} to {offset + length} are of a withheld blob, and not zeros")
 
-    def _is_absent(self, path: str) -> None:
-        if path in self._absent:
-            return
-        if len(self._absent) < _REMEMBERED:
-            self._absent.add(path)
+    def _look_for_nothing(self, path: str) -> None:
         try:
             self.run.folder.open(path).close()
             seen = "stands"
