@@ -77,14 +77,14 @@ def _model(name: str, table: Model, day: date | None) -> ModelDesign:
             Reason.INVALID_VALUE,
             f"`{within}.api` cannot be chosen: the made-up model has a format of its own",
             path=f"{within}.api",
-            observed=table.api,
+            observed=table.api.value,
             remedy="Leave `api` out. Agents inside of a sandbox ask this model as `chat`.",
         )
     design = ModelDesign(
         name=name,
         provider=table.provider,
         model=table.model,
-        api=table.api or known.api,
+        api=known.api if table.api is None else table.api.value,
         base_url=_address(table, known, within),
         effort=table.effort,
         max_output_tokens=_bound(table, practice, within),

@@ -9,6 +9,7 @@ from typing import Any
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.sandboxes import SandboxChoice
 from proctor.core.tokens import Probe
 from proctor.sandbox.base import Availability, Image, SandboxKind, Tier
 from proctor.study import Design
@@ -18,7 +19,7 @@ from proctor.tasks.plan import TaskPlan
 
 SANDBOXES = "proctor.sandboxes"
 # in the order in which `auto` tries them
-KINDS = ("namespace", "docker")
+KINDS = tuple(choice.value for choice in SandboxChoice if choice is not SandboxChoice.AUTO)
 # what another kind of sandbox may be able to do
 _ELSEWHERE = frozenset(
     {
@@ -52,7 +53,7 @@ def sandbox_kind(name: str) -> SandboxKind:
 
 def kind_of(design: Design) -> SandboxKind:
     """The kind that a frozen design has come to."""
-    return sandbox_kind(KINDS[0] if design.sandbox.kind == "auto" else design.sandbox.kind)
+    return sandbox_kind(KINDS[0] if design.sandbox.kind == SandboxChoice.AUTO else design.sandbox.kind)
 
 
 def choose(wanted: str, frozen: Design | None, weigh: Weigh, probe: Probe) -> World:
@@ -62,8 +63,8 @@ def choose(wanted: str, frozen: Design | None, weigh: Weigh, probe: Probe) -> Wo
     """
     began = None if frozen is None else frozen.sandbox.kind
     names: Sequence[str] = (wanted,)
-    if wanted == "auto":
-        names = KINDS if began is None else KINDS[:1] if began == "auto" else (began,)
+    if wanted == SandboxChoice.AUTO:
+        names = KINDS if began is None else KINDS[:1] if began == SandboxChoice.AUTO else (began,)
     first: World | None = None
     for name in names:
         kind = sandbox_kind(name)

@@ -13,6 +13,7 @@ import click
 from proctor.cli.completing import run_folders
 from proctor.core.network import Network
 from proctor.core.refusal import Refusal
+from proctor.core.sandboxes import SandboxChoice
 from proctor.report.text import field, plain, safe, typable
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 networks = click.Choice([network.value for network in Network if network is not Network.ALLOWLIST])
 sandbox_option = click.option(
     "--sandbox",
-    type=click.Choice(["auto", "namespace", "docker"]),
+    type=click.Choice([choice.value for choice in SandboxChoice]),
     help="The kind of sandbox of the task (default: auto).",
 )
 run_argument = click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)

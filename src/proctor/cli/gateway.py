@@ -10,12 +10,13 @@ import click
 
 from proctor.cli.common import json_option, print_refusals, say
 from proctor.core.mutations import Mutation
+from proctor.core.wires import WireFormat
 
 if TYPE_CHECKING:
     from proctor.runner.gateway import Serving
 
+_APIS = [each.value for each in WireFormat]
 _PRICE = "Dollars for a million tokens, in and out; where the provider caches, read from its cache and written to it."
-_APIS = ("chat", "responses", "anthropic", "gemini")
 
 
 def _price(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...] | None:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.sandboxes import SandboxChoice
 from proctor.study.actors import AgentDesign, ArmDesign, ArmModel, PromptDesign, SandboxDesign
 from proctor.study.folders import Folders
 from proctor.study.later import later_refusals
@@ -101,12 +102,12 @@ def sandbox_design(table: SandboxTable, folders: Folders, within: Loc) -> tuple[
     found: list[Refusal] = []
     if table.rootfs is not None:
         found += folders.require_folder(table.rootfs, dotted((*within, "rootfs")))
-    for image, root in table.substitute.items() if table.kind != "docker" else ():
+    for image, root in table.substitute.items() if table.kind is not SandboxChoice.DOCKER else ():
         found += folders.require_folder(root, dotted((*within, "substitute", image)))
     cpus = table.cpus
     return (
         SandboxDesign(
-            kind=table.kind,
+            kind=table.kind.value,
             network=table.network.value,
             cpus=int(cpus) if cpus is not None and cpus.is_integer() else cpus,
             memory_bytes=table.memory,
@@ -141,10 +142,10 @@ def _arm(name: str, arm: Arm, raw: Mapping[str, Any], folders: Folders) -> tuple
         place = (*within, "config", "sandbox")
         world, problems = _changed(SandboxTable, raw.get("sandbox", {}), arm.config.sandbox, place)
         found += problems
-        if world is not None and world.kind != raw.get("sandbox", {}).get("kind", "auto"):
+        if world is not None and world.kind != raw.get("sandbox", {}).get("kind", SandboxChoice.AUTO):
             path = dotted((*place, "kind"))
             what = "an arm cannot have another kind of sandbox: its worlds are compared with those of the other arms"
-            found.append(Refusal(Reason.INVALID_VALUE, what, path=path, observed=world.kind))
+            found.append(Refusal(Reason.INVALID_VALUE, what, path=path, observed=world.kind.value))
         elif world is not None:
             sandbox, problems = sandbox_design(world, folders, place)
             found += problems

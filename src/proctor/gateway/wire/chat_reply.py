@@ -7,13 +7,14 @@ from typing import Any
 
 from proctor.core.models import Finish, ToolCall
 from proctor.core.usage import Bucket, Usage
+from proctor.core.wires import WireFormat
 from proctor.gateway.wire import counts
 from proctor.gateway.wire.base import Flag, Native, Reply, WireError
 from proctor.gateway.wire.counts import Counts
 from proctor.gateway.wire.errors import error_in
 from proctor.gateway.wire.notes import Notes, as_text
 
-API = "chat"
+API = WireFormat.CHAT.value
 
 _FINISHES = {
     "stop": Finish.STOP,

@@ -6,6 +6,7 @@ from typing import Any
 
 from proctor.core.models import Finish, ToolCall
 from proctor.core.usage import Bucket, Usage
+from proctor.core.wires import WireFormat
 from proctor.gateway.wire import counts
 from proctor.gateway.wire.base import Flag, Native, Reply, WireError
 from proctor.gateway.wire.counts import Counts
@@ -13,7 +14,7 @@ from proctor.gateway.wire.errors import error_in
 from proctor.gateway.wire.gemini_args import PartialArguments
 from proctor.gateway.wire.notes import Notes, as_text
 
-API = "gemini"
+API = WireFormat.GEMINI.value
 
 _FINISHES = {
     "STOP": Finish.STOP,

@@ -8,13 +8,14 @@ from typing import Any
 
 from proctor.core.models import Finish, ToolCall
 from proctor.core.usage import Usage
+from proctor.core.wires import WireFormat
 from proctor.gateway.wire.base import Flag, Native, Reply, WireError
 from proctor.gateway.wire.chat_reply import usage_of
 from proctor.gateway.wire.counts import Counts
 from proctor.gateway.wire.errors import error_in
 from proctor.gateway.wire.notes import Notes, as_text
 
-API = "responses"
+API = WireFormat.RESPONSES.value
 
 _ENDS = frozenset({"completed", "incomplete", "failed", "cancelled"})
 _INCOMPLETE = {"max_output_tokens": Finish.LENGTH, "content_filter": Finish.REFUSED}

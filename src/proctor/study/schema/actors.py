@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from proctor.core.mutations import Mutation
+from proctor.core.wires import WireFormat
 from proctor.study.schema.values import (
     AnyText,
     Command,
@@ -55,7 +56,7 @@ class Model(Table):
         description="`openai`, `anthropic`, `google`, `practice` (a made-up model inside proctor that needs no key), "
         "or any other provider of the price table that speaks OpenAI's chat format."
     )
-    api: Literal["chat", "responses", "anthropic", "gemini"] | None = Field(
+    api: Annotated[WireFormat, Field(strict=False)] | None = Field(
         default=None,
         description="The wire format; the provider's own otherwise, `chat` for those without one. Agents inside of a "
         "sandbox may call a `chat` or `responses` model by either.",

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from proctor.core.network import Network
+from proctor.core.sandboxes import SandboxChoice
 from proctor.grading.solved import DuplicateTests
 from proctor.study.schema.values import (
     Count,
@@ -35,8 +36,8 @@ class Protected(Table):
 class SandboxTable(Table):
     """The world of an attempt. Where a task says something too, the stricter wins and both are recorded."""
 
-    kind: Literal["auto", "namespace", "docker"] = Field(
-        default="auto",
+    kind: Annotated[SandboxChoice, Field(strict=False)] = Field(
+        default=SandboxChoice.AUTO,
         description="`auto` takes the namespace sandbox where it can run every selected task, else Docker.",
     )
     network: Annotated[Network, Field(strict=False), Later("allowlist")] = Field(
