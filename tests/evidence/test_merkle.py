@@ -56,36 +56,6 @@ def test_a_grown_tree_has_the_root_of_the_definition(size: int) -> None:
     assert tree.root() == tree_head(LEAVES[:size]) == merkle.root(LEAVES[:size])
 
 
-@given(st.integers(0, 150), st.integers(0, 50))
-def test_a_restored_tree_grows_as_if_it_had_never_stopped(before: int, after: int) -> None:
-    size, peaks = grown(before).state()
-    tree = merkle.CompactRange.from_state(*json.loads(json.dumps([size, peaks])))
-    for leaf in LEAVES[before : before + after]:
-        tree.append(leaf)
-    assert tree.root() == tree_head(LEAVES[: before + after])
-    assert len(peaks) <= 8
-
-
-@pytest.mark.parametrize(
-    ("size", "peaks"),
-    [
-        (1, []),
-        (0, ["00" * 32]),
-        (3, ["00" * 32]),
-        (-1, []),
-        (True, ["00" * 32]),
-        ("1", ["00" * 32]),
-        (1, ["00" * 31]),
-        (1, ["AA" * 32]),
-        (1, ["00" * 32 + "\n"]),
-        (1, [b"00" * 32]),
-        (2**63, ["00" * 32]),
-    ],
-)
-def test_a_state_that_does_not_fit_is_refused(size: Any, peaks: Any) -> None:
-    refused(merkle.CompactRange.from_state, size, peaks)
-
-
 def test_every_proof_of_every_small_tree_holds() -> None:
     for size in range(1, 34):
         leaves = LEAVES[:size]

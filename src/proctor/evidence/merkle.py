@@ -6,7 +6,6 @@ That is all an append, a root or a restart needs; the leaves are never read agai
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import NoReturn
@@ -20,7 +19,6 @@ HASH_BYTES = 32
 EMPTY_ROOT = sha256(b"").digest()
 
 _MAX_SIZE = 2**63 - 1
-_HEX_HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 def leaf_hash(data: bytes) -> bytes:
@@ -66,23 +64,8 @@ class CompactRange:
         return root
 
     def state(self) -> tuple[int, list[str]]:
-        """Size and hex hashes of the perfect subtrees, largest first: what `from_state` wants."""
+        """Size and hex hashes of the perfect subtrees, largest first."""
         return self._size, [peak.hex() for peak in self._peaks]
-
-    @classmethod
-    def from_state(cls, size: int, peaks: Sequence[str], *, path: str | None = None) -> CompactRange:
-        """The range that `state` was taken of.
-
-        Raises:
-            Refusal: `evidence_damaged` where size and hashes do not fit each other.
-        """
-        if type(size) is not int or not 0 <= size <= _MAX_SIZE:
-            _damaged("the size of a tree is not a count", path=path, observed=repr(size)[:40])
-        if len(peaks) != size.bit_count() or not all(isinstance(p, str) and _HEX_HASH.fullmatch(p) for p in peaks):
-            _damaged("a tree's hashes do not fit its size", path=path, observed={"size": size, "hashes": len(peaks)})
-        made = cls()
-        made._size, made._peaks = size, [bytes.fromhex(peak) for peak in peaks]
-        return made
 
 
 def root(leaves: Sequence[bytes]) -> bytes:
@@ -234,5 +217,5 @@ def _check_hashes(hashes: Sequence[bytes]) -> None:
         _damaged(f"a hash in a proof is not {HASH_BYTES} bytes long", observed=[len(h) for h in hashes][:80])
 
 
-def _damaged(message: str, *, path: str | None = None, observed: object = None, required: object = None) -> NoReturn:
-    raise Refusal(Reason.EVIDENCE_DAMAGED, message, path=path, observed=observed, required=required)
+def _damaged(message: str, *, observed: object = None, required: object = None) -> NoReturn:
+    raise Refusal(Reason.EVIDENCE_DAMAGED, message, observed=observed, required=required)

@@ -17,10 +17,9 @@ class Event(NamedTuple):
 
 
 class EventParser:
-    """Turns bytes into events; `comments` counts the comment lines so far."""
+    """Turns bytes into events; comments are passed over."""
 
     def __init__(self) -> None:
-        self.comments = 0
         self._first_line = True
         self._after_cr = False
         self._line: list[bytes] = []
@@ -75,9 +74,7 @@ class EventParser:
             return
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
-        if not name:
-            self.comments += 1
-        elif name == b"data":
+        if name == b"data":
             self._data.append(value)
         elif name == b"event":
             self._type = value.decode("utf-8", "replace")
