@@ -15,7 +15,7 @@ from money_stories import money_story
 from plants import Plant, all_plants, all_sound
 from primitives import Signer
 from stories import full_story, random_story
-from verdicts import CASES, Case
+from verdicts import Case, all_cases
 
 _SHAPES = 12
 
@@ -61,7 +61,7 @@ def make_all(into: Path) -> list[Shown]:
         sound(f"odd and sound {number} {getattr(alter, '__name__', '')}", story)
     for seed in range(_SHAPES):
         sound(f"shape {seed}", random_story(seed))
-    for case in CASES:
+    for case in all_cases():
         folder = into / f"{len(made):04d}"
         folder.mkdir(parents=True)
         made.append(Shown(case.what, folder, case.write(folder), case=case))

@@ -6,6 +6,7 @@ from anchored import START, anchored, anchored_story
 from builder import Story
 from plants import Plants
 from primitives import Body
+from steps import Step
 
 PLANTS = Plants(anchored_story)
 plant = PLANTS.before_sealing
@@ -33,4 +34,11 @@ def as_late_as_may_be(s: Story) -> None:
         push.commit = lambda data, was=was, now=now: data.replace(was, now)
 
 
-SOUND = [at_once, as_late_as_may_be]
+def failed_and_was_there_again(s: Story) -> None:
+    """No fault: one anchor takes a checkpoint, the other fails and takes it all the same, and a block is admitted."""
+    drop, git = (s.find("checkpoint.anchored", 2, anchor=anchor) for anchor in ("drop", "git"))
+    s.drop(git)
+    s.insert_after(drop, Step("anchor.failed", dict(s.find("anchor.failed").body)), git)
+
+
+SOUND = [at_once, as_late_as_may_be, failed_and_was_there_again]

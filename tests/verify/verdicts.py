@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anchored import AnchoredStory, anchored, anchored_story
 from builder import Story
 from designs import make_design
 from money_stories import money_story
-from plants import Alter, Spoil, first_of, flip
-from plants_edges import NOBODY
+from plants import Alter, Spoil, first_of
 from plants_spent import free_story, no_price_for_what_was_asked
-from plants_withheld import withhold, withhold_one_blob
 from primitives import Signer, sha256
 from steps import Step
 from stories import full_story
@@ -172,51 +170,6 @@ def _(s: Story) -> None:
     s.find("run.paused").kind = "run.dreaming"
 
 
-spoiled("a public copy")(withhold)
-spoiled("a public copy that leaves out little")(withhold_one_blob)
-
-
-@case("a public copy of a run that spent money", story=money_story, spoil=withhold)
-def _(s: Story) -> None:
-    pass
-
-
-@case("little left out of a run that spent money", story=money_story, spoil=withhold_one_blob)
-def _(s: Story) -> None:
-    pass
-
-
-@case("an end of nobody's attempt, in a public copy", "attempts.admitted", spoil=withhold)
-def _(s: Story) -> None:
-    ended = s.find("attempt.ended").body
-    s.insert_after(s.find("block.ended"), Step("attempt.ended", {**ended, "attempt": NOBODY}))
-
-
-def _not_zeros(folder: Path) -> None:
-    withhold(folder)
-    flip(folder / "packs/0001.pack", -1)
-
-
-def _last_frame_of(s: Story, length: int) -> None:
-    s.repack()
-    refs = [ref for step in s.entries() for ref in step.body.values() if isinstance(ref, dict) and "pack" in ref]
-    last = max(ref["offset"] for ref in refs)
-    s.packs["0001.pack"][last:] = bytes(length)
-    for ref in refs:
-        if ref["offset"] == last:
-            ref.update(length=length, encoding="gzip")
-
-
-@case("the longest frame that may be, in a public copy that has the end of it", "withheld.named", spoil=_not_zeros)
-def _(s: Story) -> None:
-    _last_frame_of(s, 2 << 20)
-
-
-@case("a frame that is longer, in a public copy that has the end of it", "packs.frames", spoil=_not_zeros)
-def _(s: Story) -> None:
-    _last_frame_of(s, (2 << 20) + 1)
-
-
 @case("a checkpoint of entries that are yet to come", "checkpoints.files checkpoints.head")
 def _(s: Story) -> None:
     note = s.signer.note(f"proctor/run/{s.run_id}\n999\n{'A' * 43}=\n")
@@ -325,80 +278,6 @@ def _(s: Story) -> None:
     for step in s.entries():
         if "key" in step.body:
             step.body["key"] = {**step.body["key"], "vkey": "nobody"}
-
-
-# Runs that push.
-
-
-@case(
-    "the first entry of a run that pushes is another",
-    "journal.openings manifests.unbound manifests.verdict summary.recomputed",
-    "design.digest design.plan key.trust",
-    story=anchored_story,
-)
-def _(s: Story) -> None:
-    s.find("run.admitted").after = lambda entry: entry.update(kind="run.paused", body={})
-
-
-@case(
-    "a vkey that is none, in every opening of a run that pushes",
-    "key.stated key.trust",
-    "checkpoints.signature",
-    story=anchored_story,
-)
-def _(s: Story) -> None:
-    for step in s.entries():
-        if "key" in step.body:
-            step.body["key"] = {**step.body["key"], "vkey": "nobody"}
-
-
-def _first_note(folder: Path) -> Path:
-    return first_of(folder, "checkpoints/*.note")
-
-
-@case(
-    "a pushed checkpoint is gone",
-    "checkpoints.files",
-    story=anchored_story,
-    spoil=lambda folder: _first_note(folder).unlink(),
-)
-def _(s: Story) -> None:
-    pass
-
-
-@case(
-    "a pushed checkpoint is another",
-    "checkpoints.files checkpoints.signature",
-    story=anchored_story,
-    spoil=lambda folder: _first_note(folder).write_bytes(b"hello") and None,
-)
-def _(s: Story) -> None:
-    pass
-
-
-@case("a run that pushes ends, and no checkpoint covers its end", "checkpoints.last", story=anchored_story)
-def _(s: Story) -> None:
-    s.steps.pop()
-    for push in anchored(s).pushes[-2:]:
-        push.written = False
-
-
-def pushing() -> AnchoredStory:
-    """A run that goes on: who pushed died before saying so, and who took it up has pushed nothing yet."""
-    s = AnchoredStory(anchored_story().design)
-    s.admit()
-    s.push("git", "drop")
-    s.push("git", "drop")
-    del s.steps[-2:]
-    s.resume(previous_ended=False)
-    s.add("run.recovered", quarantined=[], lost=[])
-    s.checkpoint(named=False)
-    return s
-
-
-@case("a run that pushes, and goes on", "run.ended", story=pushing)
-def _(s: Story) -> None:
-    pass
 
 
 # Faults that bring others.
@@ -510,3 +389,10 @@ def _(s: Story) -> None:
 @case("more is charged than is held, without a budget", "costs.recomputed ceiling.disclosed", story=free_story)
 def _(s: Story) -> None:
     s.find("exchange.ended").body.update(charged="0.000000000001", overrun=True)
+
+
+def all_cases() -> list[Case]:
+    """Those that are declared here, and in each module of more."""
+    for path in sorted(Path(__file__).parent.glob("verdicts_*.py")):
+        importlib.import_module(path.stem)
+    return CASES
