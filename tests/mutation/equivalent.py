@@ -21,6 +21,18 @@ class Equivalent:
 
 
 _ENCODES = "what was read nests 64 deep at most, and what is made of it two more: encoding it never fails"
+_SLOW = "the slow way, which then decides, says the same: the quick one saves time alone"
+_ASCII = "text in ASCII has no character beyond U+FFFF: that is known without writing it in UTF-16"
+_UTF_16 = "text.isascii() or len(text.encode('utf-16-le')) == 2 * len(text)"
+_BRACKETS = "text.count('{') + text.count('[') > max_depth"
+_NO_MORE = "no text is deeper than it has brackets: counting them saves following them"
+_SURROGATE = "if '\\\\ud' in text.replace('\\\\uD', '\\\\ud')"
+_ENCODER = "what is made once writes as the encoder does that is made anew each time"
+
+
+def _in_json(where: str, before: str, after: str, why: str) -> Equivalent:
+    return Equivalent("proctor_verify.strictjson", where, before, after, why)
+
 
 EQUIVALENT: tuple[Equivalent, ...] = (
     Equivalent(
@@ -65,4 +77,16 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "if False",
         "a block that has nothing set aside and holds nothing takes up nothing: forgetting it saves memory alone",
     ),
+    _in_json("loads_canonical", "if value is not _UNSURE", "if False", _SLOW),
+    _in_json("_quick", _UTF_16, "len(text.encode('utf-16-le')) == 2 * len(text)", _ASCII),
+    _in_json("encode", _UTF_16, "len(text.encode('utf-16-le')) == 2 * len(text)", _ASCII),
+    _in_json("encode", _UTF_16, "text.isascii()", _SLOW),
+    _in_json("encode", "if plain and (not _ODD_NUMBER.search(f'[{text}]'))", "if False", _SLOW),
+    _in_json("_checked_text", f"{_BRACKETS} and _depth(text) > max_depth", "_depth(text) > max_depth", _NO_MORE),
+    _in_json("_checked_text", _BRACKETS, _BRACKETS.replace(">", ">="), _NO_MORE),
+    _in_json("_parse", _SURROGATE, "if True", "where no such escape stands, no half of a pair is found"),
+    _in_json("_write_with", "if make is None", "if not make is None", _ENCODER),
+    _in_json("_write_with", "if make is None", "if True", _ENCODER),
+    _in_json("_write_with", "make is None", "make is not None", _ENCODER),
+    _in_json("_write_with", "if make is None", "if False", "the Pythons that this runs on have an encoder in C"),
 )

@@ -64,7 +64,7 @@ WITH_CONDITIONS: frozenset[str] = frozenset(
         *(f"proctor_verify.checks.{name}" for name in ("rows", "heads", "chunks", "journal")),
         *(
             f"proctor_verify.checks.{name}"
-            for name in ("checkpoints", "derived", "design", "keys", "manifests", "summaries")
+            for name in ("checkpoints", "derived", "design", "keys", "manifests", "summaries", "withheld")
         ),
         *(
             f"proctor_verify.{name}"
@@ -79,6 +79,7 @@ WITH_CONDITIONS: frozenset[str] = frozenset(
                 "schema",
                 "shapes",
                 "strictbase64",
+                "strictjson",
                 "verdicts",
             )
         ),
