@@ -218,6 +218,3 @@ def test_leading_canary_lines_are_kept_from_the_agent(folder: Callable[..., Path
     task = read_task(folder({"instruction.md": text}))
     assert task.instruction == instruction
     assert any("canary" in note for note in task.notes) is (instruction != text)
-    entry = task.tree.find("instruction.md")
-    assert entry is not None and entry.sha256 is not None
-    assert task.instruction_sha256 == entry.sha256.hex()

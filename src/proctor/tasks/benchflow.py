@@ -7,7 +7,6 @@ listed as read and without effect: nothing is dropped in silence.
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -66,8 +65,7 @@ def read_benchflow(tree: Tree) -> Task:
     """
     real_folders(tree, ("environment", "verifier", "tests", "oracle", "solution", "prompts", "steps"))
     layout, where = _layout(tree), str(tree.root / FILE)
-    data = tree.read(FILE, TEXT_CAP)
-    document = read_document(decoded(data, where), where)
+    document = read_document(decoded(tree.read(FILE, TEXT_CAP), where), where)
     front = _front(document.values, where)
     read = read_config(front.raw, where, _WORDS)
     toml, own = read.toml, front.own
@@ -86,7 +84,6 @@ def read_benchflow(tree: Tree) -> Task:
         format=FORMAT,
         layout=layout,
         instruction="\n\n".join(part for part in (own.agent.prompt_prefix.strip(), prompt) if part),
-        instruction_sha256=hashlib.sha256(data).hexdigest(),
         toml=toml,
         environment=environment,
         verifier_environment=verifier_environment(tree, layout, toml, setup),

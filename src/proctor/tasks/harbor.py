@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.tasks.parts import (
@@ -38,7 +36,7 @@ def read_harbor(tree: Tree) -> Task:
     read = read_toml(tree.read(layout.file, CONFIG_CAP), str(tree.root / layout.file))
     toml = read.toml
     known_schema(toml, layout, tree.root)
-    raw, instruction, canary = _instruction(tree, multi_step=bool(toml.steps))
+    instruction, canary = _instruction(tree, multi_step=bool(toml.steps))
     environment = main_environment(tree, layout, toml.environment)
     notes = [f"{canary} leading canary line(s) are kept from the agent"] if canary else []
     notes += notes_of(toml, environment)
@@ -51,7 +49,6 @@ def read_harbor(tree: Tree) -> Task:
         format=FORMAT,
         layout=layout,
         instruction=instruction,
-        instruction_sha256=None if raw is None else hashlib.sha256(raw).hexdigest(),
         toml=toml,
         environment=environment,
         verifier_environment=verifier_environment(tree, layout, toml),
@@ -65,15 +62,14 @@ def read_harbor(tree: Tree) -> Task:
     )
 
 
-def _instruction(tree: Tree, *, multi_step: bool) -> tuple[bytes | None, str, int]:
-    """The instruction's bytes, what the agent gets of it, and how many canary lines were left out."""
+def _instruction(tree: Tree, *, multi_step: bool) -> tuple[str, int]:
+    """What the agent gets of the instruction, and how many canary lines were left out."""
     if multi_step and not tree.has_file("instruction.md"):
-        return None, "", 0
+        return "", 0
     where = str(tree.root / "instruction.md")
     if not tree.has_file("instruction.md"):
         raise Refusal(Reason.TASK_UNREADABLE, "The task has no instruction.md.", path=where)
-    raw = tree.read("instruction.md", TEXT_CAP)
-    instruction, canary = without_canary(decoded(raw, where))
+    instruction, canary = without_canary(decoded(tree.read("instruction.md", TEXT_CAP), where))
     if not instruction.strip():
         raise Refusal(Reason.TASK_UNREADABLE, "The instruction is empty.", path=where)
-    return raw, instruction, canary
+    return instruction, canary

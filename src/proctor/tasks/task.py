@@ -89,7 +89,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class Task:
-    """One task. `instruction` is what the agent gets; `instruction_sha256` is of the file as it stands.
+    """One task. `instruction` is what the agent gets.
 
     `verifier_environment` is set iff the verifier is separate: it runs in a world of its own, to which only artifacts
     travel.
@@ -104,7 +104,6 @@ class Task:
     format: str
     layout: Layout
     instruction: str
-    instruction_sha256: str | None
     toml: TaskToml
     environment: Environment
     verifier_environment: Environment | None
