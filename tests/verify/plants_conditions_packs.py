@@ -69,4 +69,10 @@ def _(s: Story) -> None:
     _names(s, {**_frame(s, stored, "0003.pack"), **digests, "encoding": "gzip"})
 
 
+@plant("packs.frames", "a byte longer than what is stored as it is")
+def _(s: Story) -> None:
+    ref = _frame(s, b"one frame", "0003.pack")
+    _names(s, {**ref, "size": ref["size"] + 1})
+
+
 SOUND = (a_pack_of_one_frame,)

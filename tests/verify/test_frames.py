@@ -52,9 +52,11 @@ def test_a_frame_that_is_named_again_is_looked_at_once(tmp_path: Path) -> None:
 def test_the_frames_of_a_long_run_are_forgotten_and_may_be_named_all_the_same(tmp_path: Path) -> None:
     contents = [b"%04d" % number for number in range(MANY)]
     refs = _frames(contents, "0001.pack")
-    (later,) = _frames([b"a long frame of the pack after it" * MANY], "0002.pack")
+    # the last frame of the first pack begins before the end of this one, and ends after it
+    content = bytes(4 * MANY - 2)
+    (later,) = _frames([content], "0002.pack")
     s = _story(*refs, refs[-1], *refs, later, *refs)
-    s.files |= {"packs/0001.pack": b"".join(contents), "packs/0002.pack": b"a long frame of the pack after it" * MANY}
+    s.files |= {"packs/0001.pack": b"".join(contents), "packs/0002.pack": content}
     # the last of each round is the one that was not remembered; so is the one of the second pack
     assert _said(s, tmp_path, "packs.frames") == f"frames: {MANY + 4:,}"
 
