@@ -160,7 +160,7 @@ class NamespaceKind:
         base = await in_thread(ground.bases.base, found.tier, root, spec.hidden)
         plan = Plan(home, found.tier, root, base, snapshot.layers if snapshot else (), ground.files, bundles)
         cover = covered(found.bwrap.parent)
-        mounts = plan.mounts(cover)
+        request = _request(spec, found, ground, plan, cover) | {"pids": chosen.namespace_pids}
         keeper: Channel | None = None
         try:
             home.make()
@@ -176,28 +176,6 @@ class NamespaceKind:
                 files_in_memory=ground.files is Files.MEMORY,
             )
             refuse_unenforced(in_force, spec.required_limits)
-            shared = spec.network is Network.PUBLIC
-            request = {
-                "op": "start",
-                "bwrap": str(found.bwrap),
-                "args": words(
-                    mounts,
-                    base=cover,
-                    share_net=shared,
-                    shm_bytes=spec.tmp_bytes,
-                    bundles=[bundle.target for bundle in bundles],
-                ),
-                "holder": ground.seen(ground.bases.holder),
-                "base": cover,
-                "points": ground.seen(ground.bases.folder),
-                "home": ground.seen(home.files),
-                "layers": [ground.seen(path) for path in plan.bound],
-                "bundles": [str(bundle.source) for bundle in bundles],
-                "many_users": found.tier is Tier.PRIVILEGED,
-                "share_net": shared,
-                "pids": chosen.namespace_pids,
-                "uppers": [ground.seen(home.upper / mount.name) for mount in mounts],
-            }
             answer, keeper = await ground.launcher.open(request, _START_SEC)
             if "failed" in answer:
                 raise Refusal(
@@ -218,7 +196,7 @@ class NamespaceKind:
                 facts=_facts(spec, found, root, ground, len(plan.captured)),
             )
             sandbox = NamespaceSandbox(built, keeper)
-            if shared:
+            if spec.network is Network.PUBLIC:
                 await sandbox.put([PutItem("/etc/resolv.conf", content=_resolvers(), mode=0o644)])
             return sandbox
         except BaseException as fault:
@@ -227,6 +205,26 @@ class NamespaceKind:
                 reason = Reason.DISK_FULL if fault.errno == errno.ENOSPC else Reason.SANDBOX_START_FAILED
                 raise Refusal(reason, f"a sandbox could not be made: {fault}") from fault
             raise
+
+
+def _request(spec: SandboxSpec, found: Found, ground: Ground, plan: Plan, cover: str) -> dict[str, Any]:
+    """What the launcher is told of a world; the folder `cover` is covered while it starts."""
+    mounts, shared = plan.mounts(cover), spec.network is Network.PUBLIC
+    inside = [bundle.target for bundle in plan.bundles]
+    return {
+        "op": "start",
+        "bwrap": str(found.bwrap),
+        "args": words(mounts, base=cover, share_net=shared, shm_bytes=spec.tmp_bytes, bundles=inside),
+        "holder": ground.seen(ground.bases.holder),
+        "base": cover,
+        "points": ground.seen(ground.bases.folder),
+        "home": ground.seen(plan.home.files),
+        "layers": [ground.seen(path) for path in plan.bound],
+        "bundles": [str(bundle.source) for bundle in plan.bundles],
+        "many_users": found.tier is Tier.PRIVILEGED,
+        "share_net": shared,
+        "uppers": [ground.seen(plan.home.upper / mount.name) for mount in mounts],
+    }
 
 
 async def _undo(home: layers.Home, group: cgroups.Group | None, keeper: Channel | None) -> None:
