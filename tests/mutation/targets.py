@@ -21,7 +21,7 @@ RULES: Mapping[str, tuple[str, ...]] = {
 }
 # Checks of which more than stories are asked.
 CHECKS: Mapping[str, tuple[str, ...]] = {
-    "proctor_verify.checks.anchors": ("verify/test_anchor_stories.py",),
+    "proctor_verify.checks.anchors": ("verify/test_anchor_edges.py", "verify/test_anchor_stories.py"),
     "proctor_verify.checks.attempts": ("verify/test_findings.py",),
     "proctor_verify.checks.checkpoints": ("verify/test_anchor_stories.py",),
     "proctor_verify.checks.keys": ("verify/test_witnesses.py",),
