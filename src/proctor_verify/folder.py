@@ -6,20 +6,20 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple, overload
 
 from proctor_verify.aside import WORTH_IT, InOrder
 from proctor_verify.errors import Unreadable
 
-_CHUNK = 1 << 20
+_CHUNK = 256 << 10
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 # How deep an attempt's folder lies: many of its files are read one after the other.
 _NEAR = 3
 # What is judged should be the bytes that were digested: as far as they are few.
 _SMALL, _SEEN = 4096, 64
+_UNSAFE = frozenset({"", ".", ".."})
 _DIRECTORY = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -31,8 +31,7 @@ class NotPlain(Unreadable):
     """What stands at the path is no plain file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(NamedTuple):
     """One name in a folder of the run: what it is, and its size where it is a file."""
 
     name: str
@@ -107,8 +106,14 @@ class Folder:
         with self.open(path) as stream:
             return _read_at_most(stream, most)
 
-    def read_part(self, path: str, offset: int, length: int) -> bytes:
+    @overload
+    def read_part(self, path: str, offset: int, length: int) -> bytes: ...
+    @overload
+    def read_part(self, path: str, offset: int, length: int, buffer: bytearray | None) -> bytes | memoryview: ...
+    def read_part(self, path: str, offset: int, length: int, buffer: bytearray | None = None) -> bytes | memoryview:
         """Bytes of a plain file, fewer where it ends before; the file of the last call stays open for the next.
+
+        They are in the buffer, where there is one.
 
         Raises as `open`.
         """
@@ -117,8 +122,12 @@ class Folder:
             if self._part_of is not None:
                 self._part_of[1].close()
             self._part_of = path, stream
+        handle = self._part_of[1].fileno()
         try:
-            return os.pread(self._part_of[1].fileno(), length, offset)
+            if buffer is None:
+                return os.pread(handle, length, offset)
+            view = memoryview(buffer)[:length]
+            return view[: os.preadv(handle, [view], offset)]
         except OSError as error:
             raise _not_readable(error) from error
 
@@ -240,7 +249,7 @@ def _descend(handle: int, folders: list[str]) -> int:
 
 def is_safe(path: str) -> bool:
     """Whether a path stays inside the run: relative, without `.`, `..`, empty parts or NUL."""
-    return "\0" not in path and all(part not in ("", ".", "..") for part in path.split("/"))
+    return "\0" not in path and _UNSAFE.isdisjoint(path.split("/"))
 
 
 def _parts(path: str) -> list[str]:

@@ -10,7 +10,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from proctor_verify.aside import InOrder
+from proctor_verify.aside import Buffers, InOrder
 from proctor_verify.check import Check
 from proctor_verify.errors import Unreadable
 from proctor_verify.journal import Entry
@@ -25,7 +25,7 @@ _identity = itemgetter("blob", "size", "pack", "offset", "length", "encoding", "
 _PACK = re.compile(r"(?!0000)(?:[0-9]{4}|[1-9][0-9]{4,8})\.pack")
 
 
-def inflated(stored: bytes, size: int) -> bytes | None:
+def inflated(stored: bytes | memoryview, size: int) -> bytes | None:
     """The content of exactly one gzip member of that size, or None where it is none."""
     inflate = zlib.decompressobj(wbits=31)
     try:
@@ -35,7 +35,7 @@ def inflated(stored: bytes, size: int) -> bytes | None:
     return content if inflate.eof and not inflate.unused_data and len(content) == size else None
 
 
-def frame_fault(stored: bytes, ref: dict[str, Any]) -> str | None:
+def frame_fault(stored: bytes | memoryview, ref: dict[str, Any]) -> str | None:
     """What is wrong with the bytes of a frame; None where nothing is."""
     digest = hashlib.sha256(stored).hexdigest()
     if digest != ref["stored_sha256"]:
@@ -65,6 +65,7 @@ class Frames(Check):
         self._pack = 0
         self._end = 0
         self._known: set[tuple[Any, ...]] = set()
+        self._buffers = Buffers(2 * MAX_FRAME)
         self._order = InOrder(run.aside)
 
     def entry(self, entry: Entry) -> None:
@@ -108,18 +109,25 @@ class Frames(Check):
         return _PACK.fullmatch(pack) is not None and int(pack[:-5]) < self._pack
 
     def _look(self, ref: dict[str, Any], told: Callable[[str | None], None]) -> None:
-        stored = self._stored(ref)
-        if isinstance(stored, bytes):
-            self._order.work(told, partial(frame_fault, stored, ref), ref["length"] + ref["size"])
-        else:
+        buffer = self._buffers.take(ref["length"])
+        stored = self._stored(ref, buffer)
+        if stored is None or isinstance(stored, str):
+            self._buffers.give(buffer)
             self._order.tell(told, stored)
+        else:
+            judge = partial(frame_fault, stored, ref)
+            self._order.work(partial(self._judged, told, buffer), judge, ref["length"] + ref["size"])
 
-    def _stored(self, ref: dict[str, Any]) -> bytes | str | None:
+    def _judged(self, told: Callable[[str | None], None], buffer: bytearray | None, fault: str | None) -> None:
+        self._buffers.give(buffer)
+        told(fault)
+
+    def _stored(self, ref: dict[str, Any], buffer: bytearray | None) -> bytes | memoryview | str | None:
         """The bytes of a frame; else what is wrong with it, None where it may be left out."""
         if ref["size"] > MAX_FRAME or ref["length"] > 2 * MAX_FRAME or ref["offset"] + ref["length"] > MAX_PACK:
             return "more than a frame or a pack may hold"
         try:
-            stored = self.run.folder.read_part(f"packs/{ref['pack']}", ref["offset"], ref["length"])
+            stored = self.run.folder.read_part(f"packs/{ref['pack']}", ref["offset"], ref["length"], buffer)
         except Unreadable as error:
             return str(error)
         if len(stored) != ref["length"]:
