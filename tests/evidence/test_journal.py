@@ -33,12 +33,13 @@ from proctor.core.clock import SystemClock
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence import notes
-from proctor.evidence.entries import MAX_LINE_BYTES
+from proctor.evidence.entries import MAX_BODY_BYTES, MAX_LINE_BYTES, Chain, make_line
 from proctor.evidence.fold import RunState
 from proctor.evidence.journal import Journal
 from proctor.evidence.kinds import Kind
 from proctor.evidence.lock import Lock
 from proctor.evidence.merkle import leaf_hash, root
+from proctor.evidence.packs import MAX_REF_BYTES, Blob
 from proctor.evidence.reader import read_blob, read_entries
 from proctor.evidence.runfolder import RunFolder
 
@@ -155,18 +156,26 @@ async def test_what_has_no_canonical_form_is_refused_and_the_journal_goes_on(tmp
     await journal.close(ended())
 
 
-async def test_an_entry_of_65535_bytes_fits_and_one_of_65536_does_not(tmp_path: Path) -> None:
+def test_the_largest_entry_fits_wherever_it_stands() -> None:
+    most = 2**53 - 1
+    chain = Chain()
+    chain.head, chain.size = "f" * 64, most
+    for kind in Kind:
+        line = make_line(chain, "9999-12-31T23:59:59.999999Z", most, kind, b"x" * MAX_BODY_BYTES)
+        assert MAX_LINE_BYTES - 20 <= len(line) <= MAX_LINE_BYTES
+    ref = Blob("f" * 64, most, "999999999.pack", most, most, "gzip", "f" * 64)
+    assert len(encode(ref.as_record())) == MAX_REF_BYTES
+
+
+async def test_an_entry_that_is_too_large_is_refused_before_anything_relies_on_it(tmp_path: Path) -> None:
     run, journal = await create(tmp_path)
-    sized = await journal.append(Kind.RUN_DRAINING, {"cause": ""})
-    # The digits of `mono` may be one more the next time, so the exact size is met from below.
-    room = MAX_LINE_BYTES - len(_lines(run)[sized])
+    room = MAX_BODY_BYTES - len(encode({"cause": ""}))
     with pytest.raises(Refusal) as refused:
-        await journal.append(Kind.RUN_DRAINING, {"cause": "x" * (room + 1)})
+        journal.post(Kind.RUN_DRAINING, {"cause": "x" * (room + 1)})
     assert refused.value.reason is Reason.ENTRY_TOO_LARGE
     assert journal.poisoned is None
-    fitting = await journal.append(Kind.RUN_DRAINING, {"cause": "x" * (room - 8)})
-    assert MAX_LINE_BYTES - 8 <= len(_lines(run)[fitting]) <= MAX_LINE_BYTES
-    assert fitting == sized + 1
+    fitting = await journal.append(Kind.RUN_DRAINING, {"cause": "x" * room})
+    assert len(_lines(run)[fitting]) <= MAX_LINE_BYTES
     await journal.close(ended())
 
 
@@ -174,15 +183,13 @@ async def test_an_entry_that_is_too_large_leaves_no_blob_and_no_gap(tmp_path: Pa
     run, journal = await create(tmp_path)
     large = {**agent_started(ATTEMPT), "settings": {"x": "y" * MAX_LINE_BYTES}}
     blobs = {"instruction": b"never named"}
-    outcomes = await asyncio.gather(
+    first, second, third = await asyncio.gather(
         journal.append(Kind.RUN_PAUSED, {}),
         journal.append(Kind.AGENT_STARTED, large, blobs=blobs),
         journal.append(Kind.AGENT_STARTED, agent_started(ATTEMPT), blobs={"instruction": b"named"}),
         return_exceptions=True,
     )
-    assert outcomes[0] == 2
-    assert isinstance(outcomes[1], Refusal)
-    assert outcomes[2] == 3
+    assert (first, third) == (2, 3) and isinstance(second, Refusal)
     assert (run.packs / "0001.pack").read_bytes() == b"named"
     await journal.close(ended())
     assert len(list(read_entries(run.journal_path))) == journal.size

@@ -13,7 +13,6 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
-from proctor.core.refusal import Refusal
 from proctor.evidence.into_loop import IntoLoop
 from proctor.evidence.writer import Draft, Stamps, Writer
 
@@ -30,13 +29,13 @@ class Waiting(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What became of a group: an outcome for each of it, or the error that ended all writing.
+    """What became of a group: the `seq` of its first, or the error that ended all writing.
 
     A checkpoint is told of as a group of none.
     """
 
     group: list[Waiting]
-    outcomes: list[int | Refusal]
+    first: int
     error: BaseException | None
 
 
@@ -125,14 +124,14 @@ class Commits:
             elif item is not None:
                 following = item
                 break
-        outcomes: list[int | Refusal] = []
+        seq = 0
         if self._error is None and self._writer is not None:
             written = _outcome(partial(self._writer.commit, [waiting.draft for waiting in group]))
             if isinstance(written, _Failed):
                 self._error = written.error
             else:
-                outcomes = written
-        self._tell(Told(group, outcomes, self._error))
+                seq = written
+        self._tell(Told(group, seq, self._error))
         if self._writer is not None:
             # while the loop wakes up
             self._writer.grow()
@@ -146,7 +145,7 @@ class Commits:
             made = _outcome(partial(writer.checkpoint, stamps))
             if isinstance(made, _Failed):
                 self._error = made.error
-            self._tell(Told([], [], self._error))
+            self._tell(Told([], 0, self._error))
 
     def _tell(self, told: Told) -> None:
         if self._told is not None:

@@ -19,6 +19,8 @@ from proctor.evidence.kinds import Kind
 from proctor.evidence.merkle import CompactRange, leaf_hash
 
 MAX_LINE_BYTES = 65_535
+# what else stands in a line takes the rest at most
+MAX_BODY_BYTES = MAX_LINE_BYTES - 200
 NO_ENTRY = "0" * 64
 JOURNAL = "journal.jsonl"
 
@@ -98,13 +100,9 @@ def check_body(kind: Kind, fields: Collection[str]) -> None:
 
 
 def make_line(chain: Chain, time: str, mono: int, kind: Kind, body: bytes) -> bytes:
-    """The next entry's line without its newline; `body` is canonical JSON.
-
-    Raises:
-        Refusal: `entry_too_large`.
-    """
+    """The next entry's line without its newline; `body` is canonical JSON that `check_size` let pass."""
     # The six keys are in canonical order; a test holds that this is `encode` of the whole.
-    line = b'{"body":%b,"kind":%b,"mono":%d,"prev":"%b","seq":%d,"time":"%b"}' % (
+    return b'{"body":%b,"kind":%b,"mono":%d,"prev":"%b","seq":%d,"time":"%b"}' % (
         body,
         _KIND_JSON[kind],
         mono,
@@ -112,15 +110,22 @@ def make_line(chain: Chain, time: str, mono: int, kind: Kind, body: bytes) -> by
         chain.size,
         time.encode(),
     )
-    if len(line) > MAX_LINE_BYTES:
+
+
+def check_size(kind: Kind, body_bytes: int) -> None:
+    """Check that an entry fits, whatever its place, before anything relies on it.
+
+    Raises:
+        Refusal: `entry_too_large`.
+    """
+    if body_bytes > MAX_BODY_BYTES:
         raise Refusal(
             Reason.ENTRY_TOO_LARGE,
             f"a {kind.id} entry is too large for the journal",
             path=JOURNAL,
-            observed=len(line),
-            required=MAX_LINE_BYTES,
+            observed=body_bytes,
+            required=MAX_BODY_BYTES,
         )
-    return line
 
 
 def parse_line(line: bytes, number: int, *, chain: Chain | None = None) -> Entry:

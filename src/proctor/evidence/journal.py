@@ -23,7 +23,7 @@ from proctor.evidence.entries import JOURNAL
 from proctor.evidence.keys import OperatorKey
 from proctor.evidence.kinds import Kind
 from proctor.evidence.lock import Lock
-from proctor.evidence.packs import Content
+from proctor.evidence.packs import Content, Spooled
 from proctor.evidence.runfolder import RunFolder
 from proctor.evidence.writer import CHECKPOINT_NS, Draft, Stamps, Writer
 
@@ -172,14 +172,21 @@ class Journal:
 
         Raises:
             ValueError: fields that are not the kind's.
-            Refusal: `json_invalid`; `disk_full` or `write_failed` once the journal is poisoned. The future raises
-                these two, or `entry_too_large`: then nothing of the entry was written, and the journal goes on.
+            Refusal: `json_invalid`, `entry_too_large`; `disk_full` or `write_failed` once the journal is poisoned, and
+                then the future raises it, too.
             RuntimeError: it is closed.
         """
         self._require_open()
         if self._told == self._given:
             self._commits.wake()
-        return self._post(self._stamps.draft(kind, body, blobs))
+        try:
+            draft = self._stamps.draft(kind, body, blobs)
+        except (ValueError, Refusal):
+            for content in (blobs or {}).values():
+                if isinstance(content, Spooled):
+                    self._run.disk.unlink(content.draft)
+            raise
+        return self._post(draft)
 
     async def close(self, ended_body: Mapping[str, Any] | None, *, keep_lock: bool = False) -> None:
         """Write `run.ended` (unless the body is None) and the checkpoint over all; let go of the run. Once.
@@ -270,14 +277,10 @@ class Journal:
         if told.error is not None or self.poisoned is not None:
             self._poison(told.error)
             return
-        for waiting, outcome in zip(told.group, told.outcomes, strict=True):
+        for seq, waiting in enumerate(told.group, told.first):
             self._unsettled.popleft()
-            if waiting.future.done():
-                continue
-            if isinstance(outcome, Refusal):
-                waiting.future.set_exception(outcome)
-            else:
-                waiting.future.set_result(outcome)
+            if not waiting.future.done():
+                waiting.future.set_result(seq)
         if not told.group:
             self._cancel(self._checkpoint_timer)
             self._checkpoint_timer = None

@@ -59,7 +59,7 @@ def reopen(run: RunFolder, key: OperatorKey, stamps: Stamps, resumed_body: Mappi
     entries += recovery.last_words(run, found, Outcome.LOST, Reason.LOST)
     entries += _unnamed(found)
     writer = _writer(run, Signer(run, key, found.run_id), found)
-    _commit(writer, [stamps.draft(kind, body) for kind, body in entries])
+    writer.commit([stamps.draft(kind, body) for kind, body in entries])
     return writer
 
 
@@ -98,7 +98,7 @@ def finish_after(run: RunFolder, writer: Writer, stamps: Stamps, reason: Reason,
     entries += _unnamed(found)
     last = _writer(run, writer.signer, found)
     try:
-        _commit(last, [*(stamps.draft(kind, body) for kind, body in entries), ended])
+        last.commit([*(stamps.draft(kind, body) for kind, body in entries), ended])
         last.finish()
     finally:
         last.close()
@@ -113,9 +113,3 @@ def _unnamed(found: Scan) -> list[tuple[Kind, dict[str, Any]]]:
 
 def _writer(run: RunFolder, signer: Signer, found: Scan) -> Writer:
     return Writer(run, signer, found.chain, Packs(run, *found.last_pack()))
-
-
-def _commit(writer: Writer, drafts: list[Draft]) -> None:
-    for outcome in writer.commit(drafts):
-        if isinstance(outcome, Refusal):
-            raise outcome

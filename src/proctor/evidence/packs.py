@@ -18,6 +18,8 @@ from proctor.evidence.runfolder import RunFolder
 MAX_PACK_BYTES = 256 * 1024 * 1024
 MAX_FRAME_CONTENT = 1024 * 1024
 REMEMBERED = 4096
+# of a reference in canonical JSON
+MAX_REF_BYTES = 276
 
 _PACK_NAME = re.compile(r"[0-9]{4,9}\.pack", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -47,7 +49,7 @@ class Blob:
         return f"packs/{self.pack}" if self.pack is not None else f"blobs/{self.blob[:2]}/{self.blob}"
 
     def as_record(self) -> dict[str, Any]:
-        """The reference as it stands in an entry."""
+        """The reference as it stands in an entry, in at most `MAX_REF_BYTES`."""
         if self.pack is None:
             return {"blob": self.blob, "size": self.size, "path": self.path}
         return {
@@ -129,10 +131,6 @@ class Packs:
             if known is not None and isinstance(content, Spooled):
                 staged.spare.append(content.draft)
         return staged
-
-    def discard(self, blobs: Mapping[str, Content]) -> None:
-        """The entry that was to name them is not written: have their drafts removed by the next `flush`."""
-        self._spare += [content.draft for content in blobs.values() if isinstance(content, Spooled)]
 
     def take(self, staged: Staged) -> None:
         """The entry that names them comes next: have them written by the next `flush`."""

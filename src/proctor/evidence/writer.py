@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 from proctor.core.canonical import encode
 from proctor.core.clock import Clock
-from proctor.core.refusal import Refusal
 from proctor.evidence.checkpoints import Signer
-from proctor.evidence.entries import BLOB_FIELDS, Chain, check_body, make_line
+from proctor.evidence.entries import BLOB_FIELDS, Chain, check_body, check_size, make_line
 from proctor.evidence.kinds import Kind
-from proctor.evidence.packs import Content, Packs
+from proctor.evidence.packs import MAX_REF_BYTES, Content, Packs
 from proctor.evidence.runfolder import RunFolder
 
 CHECKPOINT_ENTRIES = 10_000
@@ -60,19 +59,23 @@ class Stamps:
 
         Raises:
             ValueError: fields that are not the kind's, or a blob for a field that is no blob reference.
-            Refusal: `json_invalid`.
+            Refusal: `json_invalid`, `entry_too_large`.
         """
         mono = self.mono()
         if not blobs:
             check_body(kind, body.keys())
-            return Draft(kind, self._clock.utc(), mono, encode(body if type(body) is dict else dict(body)), {}, {})
+            encoded = encode(body if type(body) is dict else dict(body))
+            check_size(kind, len(encoded))
+            return Draft(kind, self._clock.utc(), mono, encoded, {}, {})
         both = body.keys() & blobs.keys()
         if both or not BLOB_FIELDS[kind].issuperset(blobs):
             raise ValueError(f"{kind.id}: {sorted(both) or sorted(blobs)} cannot be given as blobs")
         check_body(kind, body.keys() | blobs.keys())
         marks = {name: f"{self._mark}{number}" for number, name in enumerate(blobs)}
         quoted = {name: f'"{mark}"'.encode() for name, mark in marks.items()}
-        return Draft(kind, self._clock.utc(), mono, encode({**body, **marks}), dict(blobs), quoted)
+        encoded = encode({**body, **marks})
+        check_size(kind, len(encoded) + MAX_REF_BYTES * len(blobs))
+        return Draft(kind, self._clock.utc(), mono, encoded, dict(blobs), quoted)
 
 
 class Writer:
@@ -94,23 +97,14 @@ class Writer:
         self.newest: dict[str, Any] | None = None
         self.durable = Durable(chain.size, self._journal.size, chain.head)
 
-    def commit(self, drafts: Sequence[Draft]) -> list[int | Refusal]:
-        """Append; returns each draft's `seq`, or the `entry_too_large` that kept it (alone) out. Raises OSError."""
-        outcomes: list[int | Refusal] = []
-        lines: list[bytes] = []
-        for draft in drafts:
-            try:
-                outcomes.append(self._chain.size)
-                lines.append(self._take(draft))
-            except Refusal as refusal:
-                outcomes[-1] = refusal
-                self._packs.discard(draft.blobs)
-        if lines:
-            self._flush(lines)
-            if self._uncovered == 0:
-                self._uncovered_since = self._last_mono
-            self._uncovered += len(lines)
-        return outcomes
+    def commit(self, drafts: Sequence[Draft]) -> int:
+        """Append; returns the first draft's `seq`, which the others follow. Raises OSError."""
+        first = self._chain.size
+        self._flush([self._take(draft) for draft in drafts])
+        if self._uncovered == 0:
+            self._uncovered_since = self._last_mono
+        self._uncovered += len(drafts)
+        return first
 
     def grow(self) -> None:
         """Do what is left of a commit, for which nobody has to wait."""
@@ -130,14 +124,13 @@ class Writer:
         """Whether something was written since the last checkpoint, but the entry that names it."""
         return self._uncovered > 0
 
-    def checkpoint(self, stamps: Stamps) -> list[int | Refusal]:
+    def checkpoint(self, stamps: Stamps) -> None:
         """Make a checkpoint over everything and the entry that names it. Raises OSError."""
         made = self.signer.make(self._chain)
         self._flush([self._take(stamps.draft(Kind.CHECKPOINT_MADE, made))])
         self._uncovered = 0
         self._wanted = False
         self.newest = made
-        return []
 
     def finish(self) -> None:
         """Make the checkpoint that covers the whole journal, and close. Raises OSError."""
