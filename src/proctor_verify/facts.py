@@ -43,7 +43,8 @@ class OpenAttempt:
 
     `opening` is the one in which it was admitted. `flying` are its exchanges between theirs, `next_exchange` counts all
     that were admitted, `unanswered` has 1 for each of them that ended without an answer, and `told` are the reasons of
-    those, and of those that were refused. `unknown` is whether nobody was left to hear the end of one.
+    those, and of those that were refused. `unknown` is whether nobody was left to hear the end of one. `boundary` is
+    the last that it reached, counted from 1.
     """
 
     id: str
@@ -67,6 +68,7 @@ class OpenAttempt:
     verifier_world: bool = False
     graded: dict[str, Any] | None = None
     grade: Grade | None = None
+    boundary: int = 0
     files: dict[str, FileFact] = field(default_factory=dict)
 
     @property

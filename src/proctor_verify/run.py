@@ -25,7 +25,7 @@ from proctor_verify.notes import TrustRoot
 from proctor_verify.order import Order
 from proctor_verify.prices import pico
 from proctor_verify.strictjson import loads_canonical
-from proctor_verify.vocabulary import COUNTS
+from proctor_verify.vocabulary import BOUNDARIES, COUNTS
 from proctor_verify.withheld import Withheld
 
 MAX_DESIGN = 256 << 20
@@ -260,6 +260,10 @@ class Run:
             attempt.agent_world |= body["role"] == "agent"
             attempt.verifier_world |= body["role"] == "verifier"
 
+    def _attempt_boundary(self, body: dict[str, Any]) -> None:
+        if attempt := self.open.get(body["attempt"]):
+            attempt.boundary = BOUNDARIES.index(body["boundary"]) + 1
+
     def _verifier_ended(self, body: dict[str, Any]) -> None:
         if attempt := self.open.get(body["attempt"]):
             attempt.verifier_ended = body
@@ -321,6 +325,7 @@ _TAKERS: dict[str, Callable[[Run, dict[str, Any]], None]] = {
     "exchange.ended": Run._exchange_ended,
     "exchange.refused": Run._exchange_refused,
     "agent.ended": Run._agent_ended,
+    "attempt.boundary": Run._attempt_boundary,
     "verifier.ended": Run._verifier_ended,
     "answer.scored": Run._answer_scored,
     "attempt.files": Run._attempt_files,

@@ -52,6 +52,17 @@ OF_EXCHANGES = UNPAID | frozenset(
 )
 # the journal took no more: what was still to be said could not be
 CUT_SHORT = frozenset({"disk_full", "write_failed"})
+# what ends the run that an attempt is of, and so interrupts the attempt
+ENDS_RUN = CUT_SHORT | frozenset(
+    {
+        *("sandbox_unavailable", "user_namespaces_forbidden", "bwrap_missing", "rootfs_invalid"),
+        *("limit_unenforceable", "network_unavailable", "docker_unavailable", "bundle_missing", "bundle_changed"),
+        *("runtime_version_absent", "runtime_skew"),
+        *("ceiling_reached", "cap_reached", "overrun", "key_rejected", "quota_exhausted", "model_not_found"),
+    }
+)
+# in their order
+BOUNDARIES = ("env-ready", "pre-verify", "post-verify")
 
 # of a grade that could not be given
 UNGRADED = frozenset(

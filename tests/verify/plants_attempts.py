@@ -346,7 +346,7 @@ def _(s: Story) -> None:
 @plant("finals.agree", "of an attempt that was interrupted")
 def _(s: Story) -> None:
     third = s.find("attempt.ended", exception="sandbox_start_failed")
-    third.body["outcome"] = "interrupted"
+    third.body |= {"outcome": "interrupted", "exception": "interrupted"}
 
 
 @plant("totals.agree", "another count")

@@ -250,15 +250,6 @@ def _(s: Story) -> None:
     s.files[path] = s.file(path).replace(b'"outcome":"interrupted"', b'"outcome":"completed"')
 
 
-@plant("attempts.derived", "more boundaries than there may be")
-def _(s: Story) -> None:
-    there = s.find("attempt.boundary")
-    attempt = there.body["attempt"]
-    s.drop(s.find("attempt.files", 1, attempt=attempt))
-    del s.files[_record_of(s, attempt)]
-    s.insert_after(there, *(Step(there.kind, dict(there.body)) for _ in range(256)))
-
-
 @plant("summary.recomputed", "another headline")
 def _(s: Story) -> None:
     was = s.file("grade_summary.json")

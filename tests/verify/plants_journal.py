@@ -133,7 +133,7 @@ def _(s: Story) -> None:
 
 @plant("journal.recovered", "lost without a recovery")
 def _(s: Story) -> None:
-    s.find("attempt.ended", outcome="interrupted").body["outcome"] = "lost"
+    s.find("attempt.ended", outcome="interrupted").body |= {"outcome": "lost", "exception": "lost"}
 
 
 @plant("journal.recovered", "work goes on before the lost attempt has its end")

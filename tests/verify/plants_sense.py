@@ -163,6 +163,7 @@ def _agent(s: Story, **ended: Any) -> None:
 @plant("agents.ended", "completed without an end of the agent")
 def _(s: Story) -> None:
     s.drop(s.find("agent.ended"))
+    s.drop(s.find("attempt.boundary", boundary="pre-verify"))
 
 
 @plant("worlds.planned", "a wider network")

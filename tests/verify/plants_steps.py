@@ -86,4 +86,69 @@ def _(s: Story) -> None:
     attempt = _verified(s)
     there = s.find("agent.started", attempt=attempt)
     s.drop(there)
+    s.drop(s.find("attempt.boundary", attempt=attempt, boundary="env-ready"))
     s.insert_before(s.find("sandbox.started", attempt=attempt, role="agent"), there)
+
+
+@plant("attempts.phases", "a boundary is reached twice")
+def _(s: Story) -> None:
+    _again(s, "attempt.boundary", attempt=_verified(s), boundary="pre-verify")
+
+
+@plant("attempts.phases", "a boundary is reached hundreds of times")
+def _(s: Story) -> None:
+    attempt = _verified(s)
+    there = s.find("attempt.boundary", attempt=attempt, boundary="env-ready")
+    s.insert_after(there, *(_boundary(attempt, "env-ready") for _ in range(300)))
+
+
+@plant("attempts.phases", "boundaries come in another order")
+def _(s: Story) -> None:
+    attempt = _verified(s)
+    s.insert_after(s.find("attempt.boundary", attempt=attempt, boundary="env-ready"), _boundary(attempt, "post-verify"))
+
+
+@plant("attempts.phases", "a world is ready when the agent has started")
+def _(s: Story) -> None:
+    attempt = _verified(s)
+    there = s.find("attempt.boundary", attempt=attempt, boundary="env-ready")
+    s.drop(there)
+    s.insert_after(s.find("agent.started", attempt=attempt), there)
+
+
+@plant("attempts.phases", "an agent is at work where it is to be verified")
+def _(s: Story) -> None:
+    attempt = _verified(s)
+    there = s.find("attempt.boundary", attempt=attempt, boundary="pre-verify")
+    s.drop(there)
+    s.insert_before(s.find("agent.ended", attempt=attempt), there)
+
+
+@plant("attempts.phases", "it was verified before the verifier ended")
+def _(s: Story) -> None:
+    attempt = _verified(s)
+    s.insert_before(s.find("verifier.ended", attempt=attempt), _boundary(attempt, "post-verify"))
+
+
+def _boundary(attempt: str, name: str) -> Step:
+    return Step("attempt.boundary", {"attempt": attempt, "boundary": name})
+
+
+def _plant_end(what: str, outcome: str, exception: str | None) -> None:
+    """An attempt of the story that ended with that outcome, for another reason."""
+
+    @plant("attempts.outcomes", what)
+    def _(s: Story) -> None:
+        s.find("attempt.ended", outcome=outcome).body["exception"] = exception
+
+
+_plant_end("one that was lost was interrupted", "lost", "interrupted")
+_plant_end("one that was lost ended the run", "lost", "write_failed")
+_plant_end("one that was lost has no reason", "lost", None)
+_plant_end("one that was interrupted was lost", "interrupted", "lost")
+_plant_end("one that was interrupted lost its sandbox", "interrupted", "sandbox_lost")
+_plant_end("one that was interrupted has no reason", "interrupted", None)
+_plant_end("one that infrastructure ended was interrupted", "infrastructure", "interrupted")
+_plant_end("one that infrastructure ended was lost", "infrastructure", "lost")
+_plant_end("one that infrastructure ended ended the run", "infrastructure", "limit_unenforceable")
+_plant_end("one that infrastructure ended has no reason", "infrastructure", None)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from proctor.core.reasons import Reason
 from proctor_verify.schema import KINDS, body_fault, envelope_fault
-from proctor_verify.vocabulary import CAUSES, REASONS, UNGRADED
+from proctor_verify.vocabulary import CAUSES, ENDS_RUN, REASONS, UNGRADED
 
 PAGE = (Path(__file__).parents[2] / "docs/evidence-format.md").read_text(encoding="utf-8")
 
@@ -41,6 +42,12 @@ def test_the_reasons_are_those_that_are_written_down() -> None:
 def test_the_causes_of_a_drain_are_those_that_are_written_down() -> None:
     [sentence] = re.findall(r"^A `cause` of a drain is (.*)$", PAGE, re.MULTILINE)
     assert set(re.findall(r"`([^`]+)`", sentence)) == CAUSES
+
+
+def test_what_ends_a_run_is_what_is_written_down() -> None:
+    [sentence] = re.findall(r"What ends a run is\n([^.]*)\.", PAGE)
+    assert set(re.findall(r"`([a-z_]+)`", sentence)) == ENDS_RUN
+    assert {reason.id for reason in Reason if reason.ends_run} == ENDS_RUN
 
 
 @pytest.mark.parametrize("kind", WRITTEN)

@@ -191,6 +191,8 @@ class Attempt(Steps):
             with contextlib.suppress(OSError, Refusal):
                 record.unwrite("attempt.json")
                 await record.file_all("partial")
+            if result.outcome is Outcome.INTERRUPTED:
+                return result
             ended = replace(ended_by(fault), grade=result.grade, timing=result.timing)
             return ended if result.outcome is Outcome.INFRASTRUCTURE else replace(ended, outcome=result.outcome)
         return result

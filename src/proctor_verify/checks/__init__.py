@@ -72,6 +72,7 @@ CHECKS: tuple[type[Check], ...] = (
     attempts.AttemptsJoined,
     attempts.AttemptsNumbered,
     attempts.AttemptsPhases,
+    attempts.AttemptsOutcomes,
     attempts.AttemptsGraded,
     attempts.AttemptsEnded,
     planned.AgentsPlanned,

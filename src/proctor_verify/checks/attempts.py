@@ -12,7 +12,7 @@ from proctor_verify.folder import is_safe
 from proctor_verify.journal import Entry
 from proctor_verify.run import folder_mark
 from proctor_verify.schema import KINDS
-from proctor_verify.vocabulary import CUT_SHORT
+from proctor_verify.vocabulary import BOUNDARIES, CUT_SHORT, ENDS_RUN
 
 OF_AN_ATTEMPT = tuple(
     kind for kind, fields in KINDS.items() if "attempt" in fields and kind not in ("attempt.admitted", "trial.final")
@@ -110,7 +110,7 @@ class AttemptsAdmitted(Check):
     def entry(self, entry: Entry) -> None:
         self.looked += 1
         attempt = entry.body["attempt"]
-        if attempt not in self.run.open and not self.run.was_admitted(attempt):
+        if not self.run.was_admitted(attempt):
             self.fail_at(entry, f"is {entry.kind} of {attempt}, which was not admitted before")
 
 
@@ -206,10 +206,12 @@ class AttemptsPhases(Check):
     id = "attempts.phases"
     doc = (
         "an agent has one world at most, and ends once, after it started once, and before its verifier has a world, "
-        "ends, or gives a grade; a verifier has one world at most, before it ends, and ends once"
+        "ends, or gives a grade; a verifier has one world at most, before it ends, and ends once; each boundary is "
+        "reached once, in their order: env-ready before the agent starts, pre-verify when it has ended, post-verify "
+        "when the verifier has"
     )
     noun = "steps"
-    kinds = ("sandbox.started", "agent.started", "agent.ended", "verifier.ended")
+    kinds = ("sandbox.started", "attempt.boundary", "agent.started", "agent.ended", "verifier.ended")
 
     def entry(self, entry: Entry) -> None:
         attempt = self.run.open.get(entry.body["attempt"])
@@ -246,12 +248,47 @@ def _of_verifier(attempt: OpenAttempt, _: dict[str, Any]) -> str | None:
     return f"ends the verifier of {attempt.id} again" if attempt.verifier_ended is not None else None
 
 
+def _of_boundary(attempt: OpenAttempt, body: dict[str, Any]) -> str | None:
+    name, at = body["boundary"], BOUNDARIES.index(body["boundary"])
+    if at < attempt.boundary:
+        return f"reaches {name} of {attempt.id} again, or after a later boundary"
+    passed = attempt.agent_started, attempt.agent_ended is not None, attempt.verifier_ended is not None
+    # the agent has not started yet, or has ended, or the verifier has
+    if passed[at] != (at > 0):
+        return f"reaches {name} of {attempt.id} at another step than that one"
+    return None
+
+
 _FAULTS: dict[str, Callable[[OpenAttempt, dict[str, Any]], str | None]] = {
     "sandbox.started": _of_world,
+    "attempt.boundary": _of_boundary,
     "agent.started": _of_start,
     "agent.ended": _of_end,
     "verifier.ended": _of_verifier,
 }
+
+
+class AttemptsOutcomes(Check):
+    id = "attempts.outcomes"
+    doc = (
+        "an attempt ends as its exception has it: lost by `lost` alone, interrupted by `interrupted` or by what ends "
+        "the run, and by infrastructure for any other reason, which is there"
+    )
+    noun = "attempts"
+    kinds = ("attempt.ended",)
+
+    def entry(self, entry: Entry) -> None:
+        self.looked += 1
+        outcome, exception = entry.body["outcome"], entry.body["exception"]
+        if outcome != "completed" and outcome != _outcome_for(exception):
+            self.fail_at(entry, f"ends {entry.body['attempt']} as {outcome} for {exception}")
+
+
+def _outcome_for(exception: str | None) -> str | None:
+    """How an attempt ends that did not complete, for that reason."""
+    if exception == "interrupted" or exception in ENDS_RUN:
+        return "interrupted"
+    return exception if exception in (None, "lost") else "infrastructure"
 
 
 class AttemptsGraded(Check):

@@ -3,7 +3,19 @@
 import { Attempt } from "../state.mjs";
 
 const SCORED = new Set(["wrong_answer", "below_threshold", "scorer_failed", "scorer_timeout", "reward_key_missing"]);
-const MAX_WORLDS = 256;
+const BOUNDARIES = ["env-ready", "pre-verify", "post-verify"];
+const ENDS_RUN = new Set([
+  "interrupted", "disk_full", "write_failed", "sandbox_unavailable", "user_namespaces_forbidden", "bwrap_missing",
+  "rootfs_invalid", "limit_unenforceable", "network_unavailable", "docker_unavailable", "bundle_missing",
+  "bundle_changed", "runtime_version_absent", "runtime_skew", "ceiling_reached", "cap_reached", "overrun",
+  "key_rejected", "quota_exhausted", "model_not_found",
+]);
+
+/** The outcome of an attempt that did not complete, by its exception; null where it has none. */
+function outcomeOf(exception) {
+  if (ENDS_RUN.has(exception)) return "interrupted";
+  return exception === null || exception === "lost" ? exception : "infrastructure";
+}
 
 export class Attempts {
   constructor(report, design, blocks) {
@@ -113,9 +125,12 @@ export class Attempts {
           report.hold("attempts.phases", !another && !late, `${where}: starts a world for the ${body.role} again or late`);
           attempt.sandboxes.push(body);
           if (body.role === "verifier") attempt.verifierWorld = true;
-        } else attempt.boundaries.push(body.boundary);
-        if (attempt.sandboxes.length + attempt.boundaries.length === MAX_WORLDS + 1) {
-          report.fail("attempts.derived", `${where}: ${attempt.id} has more than ${MAX_WORLDS} boundaries and sandboxes`);
+        } else {
+          const at = BOUNDARIES.indexOf(body.boundary);
+          const later = attempt.boundaries.some((each) => BOUNDARIES.indexOf(each) >= at);
+          const passed = [attempt.agentStarted === null, attempt.agentEnded !== null, attempt.verifierEnded !== null][at];
+          report.hold("attempts.phases", passed && !later, `${where}: reaches ${body.boundary} out of its turn`);
+          attempt.boundaries.push(body.boundary);
         }
         break;
       case "agent.started":
@@ -186,6 +201,8 @@ export class Attempts {
   #ended(body, attempt, where, state) {
     const { report } = this;
     const { outcome, exception } = body;
+    const fits = outcome === "completed" || outcome === outcomeOf(exception);
+    report.hold("attempts.outcomes", fits, `${where}: ${attempt.id} ended as ${outcome} for ${exception}`);
     if (attempt.graded !== null || outcome === "completed") report.look("attempts.graded");
     const cut = outcome === "lost" || (outcome === "interrupted" && ["disk_full", "write_failed"].includes(exception));
     if (outcome === "completed" ? attempt.graded === null : attempt.graded !== null && !cut) {
