@@ -54,6 +54,19 @@ def test_a_folder_with_the_last_note_alone_may_be_anybodys(tmp_path: Path) -> No
     assert seen(looked_at(story, folder, drop_beside(folder))) == "checkpoints at anchors: 1"
 
 
+def test_a_folder_with_the_last_note_alone_that_is_called_so_is_theirs(tmp_path: Path) -> None:
+    story, folder = anchored_story(), tmp_path / "run"
+    own = str(drop_beside(folder))
+    story.design["anchor"]["drop"] = own
+    for push in story.made_at("drop"):
+        push.receipt = lambda body: body.update(location=own)
+    write_anchors(story, story.write(folder))
+    assert seen(looked_at(story, folder)) == f"checkpoints at anchors: {len(story.pushes)}"
+    for note in sorted((drop_beside(folder) / story.run_id).iterdir())[:-1]:
+        note.unlink()
+    assert looked_at(story, folder, drop_beside(folder)).failed() == ["anchors.remote"]
+
+
 def test_receipts_of_a_journal_that_cannot_be_read_are_not_looked_for(tmp_path: Path) -> None:
     for name, unreadable in (("read", False), ("unread", True)):
         story, folder = anchored_story(), tmp_path / name

@@ -73,6 +73,16 @@ def _(s: Story) -> None:
         push.written = False
 
 
+@case(
+    "the last checkpoint, which no entry names, is gone, and its receipts stand",
+    "checkpoints.last anchors.identity",
+    story=anchored_story,
+    spoil=lambda folder: sorted(folder.glob("checkpoints/*.note"))[-1].unlink(),
+)
+def _(s: Story) -> None:
+    pass
+
+
 def pushing() -> AnchoredStory:
     """A run that goes on: who pushed died before saying so, and who took it up has pushed nothing yet."""
     s = AnchoredStory(anchored_story().design)
