@@ -61,7 +61,10 @@ WITH_CONDITIONS: frozenset[str] = frozenset(
         *("proctor.budget.ceiling", "proctor.budget.rules"),
         *(f"proctor.admission.{name}" for name in ("anchors", "guards", "model_guards", "money_guards", "standalone")),
         *(f"proctor_verify.checks.{name}" for name in ("budget_rules", "finals", "grades", "order")),
-        *(f"proctor_verify.checks.{name}" for name in ("rows", "heads", "chunks", "journal", "planned", "packs")),
+        *(
+            f"proctor_verify.checks.{name}"
+            for name in ("rows", "heads", "chunks", "journal", "planned", "packs", "files")
+        ),
         *(
             f"proctor_verify.checks.{name}"
             for name in ("checkpoints", "derived", "design", "keys", "manifests", "summaries", "withheld")
