@@ -1,6 +1,6 @@
 """Lines judged by themselves, many at once: their hashes, and which of them are plainly entries of their kind's shape.
 
-This is all that can be said of a line without those before it, and about half of the work of a whole verification.
+This is all that can be said of a line without those before it, and about a fifth of the work of a whole verification.
 """
 
 from __future__ import annotations

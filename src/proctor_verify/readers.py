@@ -29,8 +29,8 @@ from proctor_verify.judging import HASHES, Judged, judge
 
 # A smaller journal is read by the time that another process has begun.
 WORTH_IT = 8 << 20
-# To hand blocks on takes about as long as to judge them: more than a few only wait.
-MOST = 3
+# One judges several times as many lines as are walked meanwhile: more would only wait.
+MOST = 1
 # One that is stopped looks like one that thinks.
 ANSWER_SEC = 60.0
 _AHEAD = 2
@@ -42,7 +42,7 @@ _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from proctor_
 
 
 def how_many(size: int) -> int:
-    """How many other processes a journal of so many bytes is worth: with this one as many as processors, at most."""
+    """How many other processes a journal of so many bytes is worth: none, where there is one processor."""
     name = Path(sys.executable or "").name.lower()
     # Within another program, `executable` may be that program.
     if size < WORTH_IT or not name.startswith(("python", "pypy")) or getattr(sys, "frozen", False):
