@@ -67,7 +67,7 @@ WITH_CONDITIONS: frozenset[str] = frozenset(
         ),
         *(
             f"proctor_verify.checks.{name}"
-            for name in ("checkpoints", "derived", "design", "keys", "manifests", "summaries", "withheld")
+            for name in ("anchors", "checkpoints", "derived", "design", "keys", "manifests", "summaries", "withheld")
         ),
         *(
             f"proctor_verify.{name}"
