@@ -71,5 +71,11 @@ def _(s: Story) -> None:
     )
 
 
+@FULL.before_sealing("blocks.ended", "one that is not planned, when the last that is planned is about to end")
+def _(s: Story) -> None:
+    last = s.drawn().index(max(s.drawn(), key=lambda place: (place[0], place[2])))
+    s.insert_before(s.find("block.ended", block=last), Step("block.ended", {"block": 99}))
+
+
 SOUND = (graded_and_cut_off_by_a_full_disk,)
 PLANTS += FULL
