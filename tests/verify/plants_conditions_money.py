@@ -143,6 +143,11 @@ def _(s: Story) -> None:
     _reached(s, s.find("run.draining"), "model_cap", "0.020000000000")
 
 
+@plant("ceiling.disclosed", "a model's cap, reached by the reserve of another")
+def _(s: Story) -> None:
+    _reached(s, s.find("run.draining"), "model_cap", "0.010000000000", "model-0")
+
+
 @plant("ceiling.disclosed", "the cap of all, of one model")
 def _(s: Story) -> None:
     _reached(s, s.find("run.draining"), "cap", "0.020000000000", "model-0")
