@@ -63,7 +63,7 @@ WITH_CONDITIONS: frozenset[str] = frozenset(
         *(f"proctor_verify.checks.{name}" for name in ("budget_rules", "finals", "grades", "order")),
         *(
             f"proctor_verify.checks.{name}"
-            for name in ("rows", "heads", "chunks", "journal", "planned", "packs", "files", "exchanges")
+            for name in ("rows", "heads", "chunks", "journal", "planned", "packs", "files", "exchanges", "budget")
         ),
         *(
             f"proctor_verify.checks.{name}"
