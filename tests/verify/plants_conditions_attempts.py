@@ -77,15 +77,5 @@ def _(s: Story) -> None:
     s.insert_before(s.find("block.ended", block=last), Step("block.ended", {"block": 99}))
 
 
-@FULL.before_sealing("attempts.phases", "an agent ends when its verifier has a world, and no boundary says so")
-def _(s: Story) -> None:
-    world = s.find("sandbox.started", role="verifier")
-    attempt = world.body["attempt"]
-    s.drop(s.find("attempt.boundary", attempt=attempt, boundary="pre-verify"))
-    ended = s.find("agent.ended", attempt=attempt)
-    s.drop(ended)
-    s.insert_after(world, ended)
-
-
 SOUND = (graded_and_cut_off_by_a_full_disk,)
 PLANTS += FULL

@@ -23,8 +23,9 @@ def _verified(s: Story) -> str:
 
 
 def _ends_after(s: Story, kind: str, **body: str) -> None:
-    """The agent of an attempt that was verified ends after that step of it."""
+    """The agent of an attempt that was verified ends after that step of it, and no boundary says that it has before."""
     attempt = _verified(s)
+    s.drop(s.find("attempt.boundary", attempt=attempt, boundary="pre-verify"))
     there = s.find("agent.ended", attempt=attempt)
     s.drop(there)
     s.insert_after(s.find(kind, attempt=attempt, **body), there)
