@@ -154,21 +154,13 @@ def _not_pushed(run: Run) -> Iterator[str]:
 
 
 def _not_counted(run: Run) -> Iterator[str]:
-    """What was tried again, or never: to try until it goes well, and to leave out what did not, look like that, too."""
+    """What was tried again: to try until it goes well looks like that, too."""
     tallies = run.groups.values()
     superseded, replaced = sum(each.superseded for each in tallies), sum(each.replaced for each in tallies)
     counts = [f"{superseded:,} lost or interrupted"] if superseded else []
     counts += [f"{replaced:,} replaced after a fault of infrastructure"] if replaced else []
     if counts:
         yield f"why attempts do not count ({', '.join(counts)}): that none is for how it went is the operator's word"
-    trials = run.trials
-    finals = zip(trials.final, trials.attempts, strict=True) if trials is not None else ()
-    untried = sum(final and not attempts for final, attempts in finals)
-    if untried:
-        yield (
-            f"why trials were never tried, and stay ungraded ({untried:,}): that no attempt at them was left out is "
-            "the operator's word"
-        )
 
 
 def _not_looked(run: Run) -> str:

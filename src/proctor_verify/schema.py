@@ -270,7 +270,7 @@ KINDS: dict[str, dict[str, Shape]] = {
     },
     "trial.final": {
         "trial": TRIAL,
-        "attempt": or_null(ATTEMPT),
+        "attempt": ATTEMPT,
         "grade": GRADE,
         "reason": or_null(REASON),
         "reward": or_null(NUMBER),

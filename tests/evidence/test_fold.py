@@ -25,12 +25,12 @@ def _graded(attempt: str, grade: str = "pass") -> dict[str, Any]:
     return {"attempt": attempt, "grade": grade, "reason": None, "reward": 1, "rewards": {}, "assurance": "isolated"}
 
 
-def _final(trial: str = TRIAL, attempt: str | None = None, grade: str = "pass", **changes: Any) -> dict[str, Any]:
+def _final(trial: str = TRIAL, attempt: str = f"{TRIAL}/0", grade: str = "pass", **changes: Any) -> dict[str, Any]:
     return {"trial": trial, "attempt": attempt, "grade": grade, "reason": None, "reward": 1.0, **changes}
 
 
-def _started(cells: dict[str, Cell] | None = None) -> RunState:
-    state = RunState(cells)
+def _started() -> RunState:
+    state = RunState()
     state.apply(Kind.RUN_ADMITTED, admitted(planned=3))
     return state
 
@@ -81,11 +81,12 @@ def test_a_final_stands_and_the_trial_is_done() -> None:
         state.trial(TRIAL).next_attempt(TRIAL)
 
 
-def test_finals_are_counted_by_model_and_arm_even_where_nothing_was_tried() -> None:
-    state = _started({TRIAL: Cell("m", "other")})
-    state.apply(Kind.TRIAL_FINAL, _final(grade="ungraded", reason="not_run", reward=None))
-    assert state.counts[Cell("m", "other")].grades == {"ungraded": 1}
-    assert state.counts[Cell("m", "other")].reasons == {"not_run": 1}
+def test_finals_are_counted_by_model_and_arm() -> None:
+    state = _started()
+    _attempt(state, "infrastructure", "sandbox_lost")
+    state.apply(Kind.TRIAL_FINAL, _final(grade="ungraded", reason="sandbox_lost", reward=None))
+    assert state.counts[BASE].grades == {"ungraded": 1}
+    assert state.counts[BASE].reasons == {"sandbox_lost": 1}
 
 
 def test_what_is_in_flight_is_known_with_its_folder_and_grade() -> None:
@@ -118,6 +119,9 @@ def test_blocks_pause_drain_and_end() -> None:
     assert state.bound == {"manifests/0001.json": EMPTY}
 
 
+_TRIED = [(Kind.ATTEMPT_ADMITTED, attempt_admitted()), (Kind.ATTEMPT_ENDED, attempt_ended(f"{TRIAL}/0"))]
+
+
 @pytest.mark.parametrize(
     "entries",
     [
@@ -128,9 +132,12 @@ def test_blocks_pause_drain_and_end() -> None:
         [(Kind.ATTEMPT_ADMITTED, attempt_admitted(attempt="other/0"))],
         [(Kind.ATTEMPT_ADMITTED, attempt_admitted())] * 2,
         [(Kind.ATTEMPT_ADMITTED, attempt_admitted()), (Kind.TRIAL_FINAL, _final())],
-        [(Kind.TRIAL_FINAL, _final())] * 2,
+        [(Kind.TRIAL_FINAL, _final())],
+        [*_TRIED, (Kind.TRIAL_FINAL, _final()), (Kind.TRIAL_FINAL, _final())],
+        [*_TRIED, (Kind.TRIAL_FINAL, _final(attempt=f"{TRIAL}/1"))],
+        [*_TRIED, (Kind.TRIAL_FINAL, {**_final(), "attempt": None})],
         [(Kind.TRIAL_FINAL, _final(trial="no hex"))],
-        [(Kind.TRIAL_FINAL, _final(reward=[]))],
+        [*_TRIED, (Kind.TRIAL_FINAL, _final(reward=[]))],
         [(Kind.TRIAL_FINAL, {})],
         [(Kind.BLOCK_ADMITTED, {"block": []})],
     ],

@@ -126,7 +126,7 @@ def test_a_resume_looks_at_nonsense_and_refuses_it_by_type(run: RunFolder, said:
         assert past is not None
 
 
-@pytest.mark.parametrize("attempt", [7, [], {}, True, "x", "0" * 16 + "/0", "/1"])
+@pytest.mark.parametrize("attempt", [None, 7, [], {}, True, "x", "0" * 16 + "/0", "/1"])
 def test_a_final_of_what_is_no_attempt_of_its_trial_is_damage(said: Said, attempt: Any) -> None:
     at = next(index for index, (kind, _) in enumerate(said) if kind == "trial.final")
     altered = [*said[:at], ("trial.final", {**said[at][1], "attempt": attempt})]

@@ -235,7 +235,7 @@ def test_a_study_that_cannot_be_read_is_refused(study: Path) -> None:
 
 
 async def pilot_run(path: Path, held: str = "0.05") -> Path:
-    """A run of two trials with luna and none of moon: one graded, one replaced and then ungraded, one never tried."""
+    """A run of two trials with luna and none of moon: one final, one replaced and then final, one never tried."""
     frozen = replace(design(("q0", "q1", "q2"), ("plain",)), models=(MODELS["luna"], MODELS["moon"]))
     run = RunFolder(path)
     run.create()
@@ -278,17 +278,21 @@ async def pilot_run(path: Path, held: str = "0.05") -> Path:
         end = {"attempt": one, "outcome": outcome, "exception": None, "message": None, "timing": {}}
         await journal.append(Kind.ATTEMPT_ENDED, end)
 
-    async def final(trial: Any, number: int | None, reason: str) -> None:
-        counts = None if number is None else attempt_id(trial.id, number)
-        body = {"trial": trial.id, "attempt": counts, "grade": "ungraded", "reason": reason, "reward": None}
+    async def final(trial: Any, number: int) -> None:
+        body = {
+            "trial": trial.id,
+            "attempt": attempt_id(trial.id, number),
+            "grade": "ungraded",
+            "reason": "not_graded",
+            "reward": None,
+        }
         await journal.append(Kind.TRIAL_FINAL, body)
 
     await attempt(0, trials[0], "completed")
-    await final(trials[0], 0, "not_graded")
+    await final(trials[0], 0)
     await attempt(0, trials[1], "infrastructure")
     await attempt(1, trials[1], "completed")
-    await final(trials[1], 1, "not_graded")
-    await final(trials[2], None, "not_run")
+    await final(trials[1], 1)
     await journal.close(None)
     return path
 

@@ -321,10 +321,10 @@ class Story:
         )
         self.open.pop(attempt)
 
-    def final(self, attempt: str | None, trial: str | None = None) -> None:
+    def final(self, attempt: str) -> None:
         """The final that follows from the attempt's grade."""
-        body = self.grades.get(attempt or "", {"grade": "ungraded", "reason": "not_graded", "reward": None})
-        trial = trial or str(attempt).partition("/")[0]
+        body = self.grades.get(attempt, {"grade": "ungraded", "reason": "not_graded", "reward": None})
+        trial = attempt.partition("/")[0]
         self.finals[trial] = body
         self.add("trial.final", trial=trial, attempt=attempt, **body)
 

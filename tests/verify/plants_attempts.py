@@ -129,7 +129,7 @@ _elsewhere("another folder than that of the attempt before", 1, "again-{}")
 
 @plant("attempts.joined", "the final of a trial that is not planned")
 def _(s: Story) -> None:
-    final = {"trial": "0" * 16, "attempt": None, "grade": "ungraded", "reason": "not_run", "reward": None}
+    final = {"trial": "0" * 16, "attempt": "0" * 16 + "/0", "grade": "ungraded", "reason": "not_run", "reward": None}
     s.insert_after(s.find("run.paused"), Step("trial.final", final))
 
 
@@ -329,11 +329,6 @@ def _(s: Story) -> None:
     final = s.find("trial.final", grade="fail").body
     final["reason"] = "tests_failed"
     s.finals[final["trial"]] = final
-
-
-@plant("finals.agree", "a pass without an attempt")
-def _(s: Story) -> None:
-    s.find("trial.final").body["attempt"] = None
 
 
 @plant("finals.agree", "a reason that an ungraded attempt does not have")

@@ -36,9 +36,10 @@ def _(s: Story) -> None:
     _recount(s, "ungraded", "fail")
 
 
-def _never_tried(s: Story, nth: int = -1) -> Step:
-    """A trial, the last of all, has its final, and no attempt of it was made."""
-    admitted = s.find("attempt.admitted", nth).body
+@plant("finals.one", "of a trial that was never tried")
+def _(s: Story) -> None:
+    """The last of all that begin fails, and what is left of it is a final that excludes it."""
+    admitted = s.find("attempt.admitted", -1).body
     for step in s.entries():
         if step.kind != "trial.final" and step.body.get("attempt") == admitted["attempt"]:
             s.drop(step)
@@ -47,45 +48,7 @@ def _never_tried(s: Story, nth: int = -1) -> Step:
     s.repack()
     final = _final_of(s, admitted["attempt"])
     _recount(s, str(final["grade"]), "ungraded")
-    final.update(attempt=None, grade="ungraded", reason="not_graded", reward=None)
-    return s.find("trial.final", trial=admitted["trial"])
-
-
-def never_tried(s: Story) -> None:
-    """No fault: a trial has its final without an attempt."""
-    _never_tried(s)
-
-
-def never_tried_before_another(s: Story) -> None:
-    """No fault: another begins that is drawn later."""
-    _never_tried(s, -2)
-
-
-@plant("finals.one", "of a trial that was never tried, and names an attempt")
-def _(s: Story) -> None:
-    final = _never_tried(s).body
-    final["attempt"] = f"{final['trial']}/0"
-
-
-@plant("finals.agree", "a fail without an attempt")
-def _(s: Story) -> None:
-    third = s.find("attempt.ended", exception="sandbox_start_failed").body["attempt"]
-    _final_of(s, third).update(attempt=None, grade="fail")
-    _recount(s, "ungraded", "fail")
-
-
-@plant("finals.one", "twice, of a trial that was never tried")
-def _(s: Story) -> None:
-    final = _never_tried(s)
-    s.insert_after(final, Step(final.kind, dict(final.body)))
-
-
-def passes_over_what_was_cut_short(s: Story) -> None:
-    """No fault: an attempt has its grade, and ended as one that is never final."""
-    graded = s.find("attempt.graded", -1, grade="pass").body["attempt"]
-    s.find("attempt.ended", attempt=graded).body.update(outcome="interrupted", exception="disk_full")
-    _final_of(s, graded).update(attempt=None, grade="ungraded", reason="not_graded", reward=None)
-    _recount(s, "pass", "ungraded")
+    final.update(grade="ungraded", reason="not_graded", reward=None)
 
 
 def _one_more_end(s: Story, exit_status: int, reason: str | None) -> None:
@@ -127,9 +90,6 @@ def interrupted_in_a_drain(s: Story) -> None:
 
 
 SOUND = (
-    never_tried,
-    never_tried_before_another,
-    passes_over_what_was_cut_short,
     broken_within,
     interrupted_in_a_drain,
 )

@@ -34,25 +34,9 @@ def _final_of(s: Story, attempt: str) -> Body:
 # Finals.
 
 
-@sound
-def a_final_that_names_no_attempt(s: Story) -> None:
+@plant("journal.kinds", "a final that names no attempt")
+def _(s: Story) -> None:
     _final_of(s, _not_started(s))["attempt"] = None
-
-
-@plant("finals.agree", "a reward without an attempt")
-def _(s: Story) -> None:
-    _final_of(s, _not_started(s)).update(attempt=None, reward=1)
-
-
-@plant("finals.agree", "without an attempt, and without a reason")
-def _(s: Story) -> None:
-    _final_of(s, _not_started(s)).update(attempt=None, reason=None)
-
-
-@plant("finals.agree", "passes over an attempt that was graded")
-def _(s: Story) -> None:
-    attempt = s.find("attempt.graded", grade="ungraded").body["attempt"]
-    _final_of(s, attempt)["attempt"] = None
 
 
 @plant("finals.agree", "a reward that an ungraded attempt does not have")
@@ -60,30 +44,15 @@ def _(s: Story) -> None:
     _final_of(s, _not_started(s))["reward"] = 1
 
 
-@plant("finals.one", "while its attempt, which it does not name, is open")
-def _(s: Story) -> None:
-    attempt = _not_started(s)
-    final = s.find("trial.final", trial=attempt[:16])
-    final.body["attempt"] = None
-    s.drop(final)
-    s.insert_before(s.find("attempt.ended", attempt=attempt), final)
-
-
 @plant("finals.one", "twice, and they disagree")
 def _(s: Story) -> None:
     there = s.find("trial.final", grade="pass")
-    s.insert_after(there, Step(there.kind, {**there.body, "attempt": None}))
+    s.insert_after(there, Step(there.kind, {**there.body, "grade": "fail", "reason": "wrong_answer"}))
 
 
 @plant("attempts.joined", "the final of an attempt at a trial that is not planned")
 def _(s: Story) -> None:
     final = {"trial": "0" * 16, "attempt": "0" * 16 + "/0", "grade": "pass", "reason": None, "reward": 1}
-    s.insert_before(s.find("block.admitted"), Step("trial.final", final))
-
-
-@plant("attempts.joined", "a pass without an attempt at a trial that is not planned")
-def _(s: Story) -> None:
-    final = {"trial": "0" * 16, "attempt": None, "grade": "pass", "reason": None, "reward": 1}
     s.insert_before(s.find("block.admitted"), Step("trial.final", final))
 
 

@@ -277,6 +277,9 @@ INCLUDED = {
     "a reward that was changed": Receipt(extra={"line": canonical(entry(6, TRIAL, reward=1)).decode()}),
 }
 RECORD = {
+    "names no attempt": Receipt(
+        entry=entry(6, TRIAL, attempt=None, grade="ungraded", reason="not_graded", reward=None)
+    ),
     "an entry of another kind": Receipt(entry={**entry(6, TRIAL), "kind": "run.paused", "body": {}}),
     "the same fields in another kind": Receipt(entry={**entry(6, TRIAL), "kind": "trial.finished"}),
     "a grade that there is not": Receipt(entry=entry(6, TRIAL, grade="passed")),
@@ -339,7 +342,7 @@ SOUND: dict[str, Receipt | Growth] = {
     "a receipt of a tree of one": Receipt(size=1, at=0),
     "a receipt that is anchored nowhere": _extra(anchored=[]),
     "a receipt of an ungraded trial": Receipt(
-        entry=entry(6, TRIAL, attempt=None, grade="ungraded", reason="not_graded", reward=None)
+        entry=entry(6, TRIAL, grade="ungraded", reason="not_graded", reward=None)
     ),
     "a checkpoint with extensions": Receipt(
         make_note=lambda s, n, r: s.note(f"proctor/run/{RUN_ID}\n{n}\n{b64(r)}\nmore of it\n")

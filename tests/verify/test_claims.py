@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 from anchored import anchored_story, drop_beside, write_anchors
-from plants_conditions_finals import never_tried
 from primitives import canonical
 from stories import full_story
 
@@ -32,19 +31,7 @@ def test_attempts_that_do_not_count_are_owned_to(tmp_path: Path) -> None:
 
 def test_where_all_count_nothing_is_said(tmp_path: Path) -> None:
     report = verify(anchored_story().write(tmp_path / "run"))
-    assert (
-        started_with(report, "why attempts do not count") == started_with(report, "why trials were never tried") == []
-    )
-
-
-def test_trials_that_were_never_tried_are_owned_to(tmp_path: Path) -> None:
-    story = full_story()
-    assert started_with(verify(story.write(tmp_path / "tried")), "why trials were never tried") == []
-    never_tried(story)
-    report = verify(story.write(tmp_path / "not"))
-    assert report.failed() == []
-    (said,) = started_with(report, "why trials were never tried")
-    assert "(1)" in said and "the operator's word" in said
+    assert started_with(report, "why attempts do not count") == []
 
 
 def test_when_is_of_the_run_s_clock_where_an_entry_names_the_receipt(tmp_path: Path) -> None:

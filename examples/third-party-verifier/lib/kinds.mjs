@@ -120,7 +120,7 @@ const KINDS = {
     message: maybe(isText), timing,
   },
   "trial.final": {
-    trial: isTrial, attempt: maybe(isAttempt), grade, reason: maybe(isReason), reward: maybe(isNumber),
+    trial: isTrial, attempt: isAttempt, grade, reason: maybe(isReason), reward: maybe(isNumber),
   },
   "block.ended": { block: isCount },
   "ceiling.reached": {

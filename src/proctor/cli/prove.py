@@ -12,7 +12,7 @@ from proctor.cli.common import json_option, print_json, run_argument, say
 from proctor.cli.opened import kept_checkpoint, one_row, opened
 
 if TYPE_CHECKING:
-    from proctor.evidence.proofs import ConsistencyProof, Identity, TrialReceipt
+    from proctor.evidence.proofs import ConsistencyProof, TrialReceipt
     from proctor.evidence.runfolder import RunFolder
 
 _ID_DIGITS = 16
@@ -70,19 +70,12 @@ def _receipt(run: RunFolder, text: str, cache: Path) -> TrialReceipt:
     from proctor.report.text import safe
     from proctor.report.trial import is_made_up, planned_rows
     from proctor.study.design import read_design
-    from proctor.study.plan import plan
-
-    def identify() -> Identity | None:
-        for each in plan(read_design(run.design_path)).trials():
-            if each.id == wanted:
-                return {"task": each.task, "model": each.model, "arm": each.arm, "epoch": each.epoch}
-        return None
 
     wanted = text.partition("/")[0].lower()
     if len(wanted) != _ID_DIGITS or not set(wanted) <= set("0123456789abcdef"):
         # by its words: the design knows all trials, and the journal is not read for it
         wanted = one_row(planned_rows(read_design(run.design_path)), text).trial.id
-    receipt = prove_trial(run, wanted, cache=cache, identify=identify)
+    receipt = prove_trial(run, wanted, cache=cache)
     if is_made_up(run, receipt.trial["model"]):
         model = safe(str(receipt.trial["model"]))
         say(f"SYNTHETIC: {model} is made up by rules; a receipt does not say so, the run does")

@@ -20,7 +20,6 @@ from proctor.evidence.kinds import Kind
 from proctor.evidence.spent import Spent
 
 _TRIAL = re.compile(r"[0-9a-f]{16}", re.ASCII)
-_NUMBER = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
 
 
 class Cell(NamedTuple):
@@ -31,9 +30,9 @@ class Cell(NamedTuple):
 
 
 class Final(NamedTuple):
-    """The one attempt that counts (its number, or None where none was made), and its grade."""
+    """The one attempt that counts, by its number, and its grade."""
 
-    number: int | None
+    number: int
     grade: str
     reason: str | None
     reward: float | None
@@ -141,12 +140,9 @@ class RunState:
 
     `charged` is what the exchanges of each model came to, in picodollars; `reached` are the bodies of what said that
     money ran out. `due` are finals that no entry gives yet: of attempts that completed, by trial.
-
-    Args:
-        cells: (model, arm) of planned trials by id: for finals of trials that were never attempted.
     """
 
-    def __init__(self, cells: Mapping[str, Cell] | None = None) -> None:
+    def __init__(self) -> None:
         self.admitted: dict[str, Any] | None = None
         self.openings: list[dict[str, Any]] = []
         self.bound: dict[str, str] = {}
@@ -163,18 +159,17 @@ class RunState:
         self.overruns = 0
         self.reached: list[dict[str, Any]] = []
         self.entries = 0
-        self._cells = cells if cells is not None else {}
         self._trials: dict[int, TrialState] = {}
         self._shared: dict[TrialState, TrialState] = {}
 
     @classmethod
-    def of(cls, entries: Iterable[Entry], cells: Mapping[str, Cell] | None = None) -> RunState:
+    def of(cls, entries: Iterable[Entry]) -> RunState:
         """The state after all of them.
 
         Raises:
             Refusal: `evidence_damaged` where an entry makes no sense after those before it.
         """
-        state = cls(cells)
+        state = cls()
         for entry in entries:
             state.apply(entry.kind, entry.body)
         return state
@@ -298,13 +293,13 @@ class RunState:
         state = self.trial(trial)
         if state.in_flight or state.final is not None:
             raise ValueError(f"trial {trial} is in flight, or final already")
-        number = None if attempt is None else _number(trial, attempt)
-        cell = state.cell if state.cell is not None else self._cells.get(trial)
-        final = _final(number, body)
-        self._set(trial, state._replace(cell=cell, final=final))
+        final = _final(state.attempts - 1, body)
+        if not state.attempts or attempt != attempt_id(trial, final.number):
+            raise ValueError(f"{attempt!r:.80} is not the last attempt of trial {trial}")
+        self._set(trial, state._replace(final=final))
         self.due.pop(trial, None)
         self.grades[final.grade] += 1
-        counts = self._cell(cell)
+        counts = self._cell(state.cell)
         counts.grades[final.grade] += 1
         if final.reason is not None:
             counts.reasons[final.reason] += 1
@@ -325,14 +320,7 @@ def _trial(trial: Any) -> int:
     return int(trial, 16)
 
 
-def _number(trial: str, attempt: Any) -> int:
-    of, _, number = _text(attempt).rpartition("/")
-    if of != trial or not _NUMBER.fullmatch(number):
-        raise ValueError(f"{attempt[:80]!r} is no attempt of trial {trial}")
-    return int(number)
-
-
-def _final(number: int | None, body: Mapping[str, Any]) -> Final:
+def _final(number: int, body: Mapping[str, Any]) -> Final:
     grade, reward = GradeState(body["grade"]).value, body["reward"]
     if reward is not None and type(reward) not in (int, float):
         raise ValueError(f"reward {reward!r} is no number")

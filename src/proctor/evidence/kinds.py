@@ -276,7 +276,7 @@ class Kind(Enum):
         "The one attempt that counts for a trial, exactly once in a complete run.",
         {
             "trial": "trial id",
-            "attempt?": "attempt id",
+            "attempt": "attempt id of its last attempt",
             "grade": "pass | fail | ungraded",
             "reason?": "reason id",
             "reward?": "number",

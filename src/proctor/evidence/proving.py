@@ -38,15 +38,12 @@ class _Signed:
     head: notes.Checkpoint
 
 
-def prove_trial(
-    run: RunFolder, trial: str, *, cache: Path | None, identify: Callable[[], Identity | None]
-) -> TrialReceipt:
+def prove_trial(run: RunFolder, trial: str, *, cache: Path | None) -> TrialReceipt:
     """The receipt of a trial's final, in the newest checkpoint over it that is anchored, else in the newest over it.
 
     Args:
         trial: its id, 16 hex digits.
         cache: the folder in which an index of the journal is kept; None for none.
-        identify: what the trial's id is made of, for one that no entry admits.
 
     Raises:
         Refusal: `trial_unfinished`, `evidence_damaged`, `evidence_unreadable`, `run_not_found`.
@@ -66,7 +63,7 @@ def prove_trial(
             raise damaged("the line is not the trial's final", f"{JOURNAL}:{marks.final + 1}")
         hashes = [index.root(leaves) for leaves in _inclusion(index, size, marks.final)]
         merkle.verify_inclusion(merkle.leaf_hash(line), marks.final, size, hashes, signed.head.root)
-        named = _admitted(index, marks.admitted) or identify()
+        named = _admitted(index, marks.admitted)
         if named is None or trial_id(named["task"], named["model"], named["arm"], named["epoch"]) != trial:
             raise damaged("nothing in the run says which trial this is", f"{JOURNAL}:{marks.final + 1}", trial)
         pushed = receipts.anchored(run, size)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from sys import intern
 from typing import Any
 
@@ -15,7 +14,7 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.usage import Bucket
 from proctor.evidence.entries import JOURNAL, Entry, damaged
-from proctor.evidence.fold import Cell, Final, RunState
+from proctor.evidence.fold import Final, RunState
 from proctor.evidence.kinds import FORMAT, Kind
 from proctor.evidence.reader import read_entries
 from proctor.evidence.runfolder import RunFolder
@@ -145,7 +144,7 @@ def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], 
         Refusal: `run_not_found`, `evidence_unreadable`, `evidence_damaged`, `format_unknown`.
     """
     design = read_design(run.design_path)
-    state = new_state(design)
+    state = RunState()
     folders = frozenset(task.name for task in design.tasks if task.format != QUESTION)
     tries: dict[int, Tries] = {}
     wanted = {claim.endpoint.partition(":")[2] for claim in design.hypotheses if claim.endpoint.startswith("reward:")}
@@ -173,31 +172,6 @@ def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], 
         for trial in plan(design).trials()
     )
     return Reading(run, design, state, tuple(rows))
-
-
-class _Planned(Mapping[str, Cell]):
-    """The cells of planned trials by id. Made when one is asked for, which only a final without an attempt does."""
-
-    def __init__(self, design: Design) -> None:
-        self._design = design
-
-    @cached_property
-    def _cells(self) -> dict[str, Cell]:
-        return {trial.id: Cell(trial.model, trial.arm) for trial in plan(self._design).trials()}
-
-    def __getitem__(self, trial: str) -> Cell:
-        return self._cells[trial]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._cells)
-
-    def __len__(self) -> int:
-        return len(self._cells)
-
-
-def new_state(design: Design) -> RunState:
-    """The state of a run before its first entry."""
-    return RunState(_Planned(design))
 
 
 def grade_summary(planned: Iterable[Trial], state: RunState) -> dict[str, Any]:

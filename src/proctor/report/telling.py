@@ -37,9 +37,10 @@ class Teller:
         attempt = body.get("attempt")
         if kind is Kind.ATTEMPT_ADMITTED:
             self._labels[body["attempt"]] = _label(body)
-        if attempt is None or kind is Kind.TRIAL_FINAL:
-            name = self._labels.pop(attempt, None) if attempt is not None else None
-            return _of_run(kind, body, name)
+        if kind is Kind.TRIAL_FINAL:
+            return _of_run(kind, body, self._labels.pop(body["attempt"], None))
+        if attempt is None:
+            return _of_run(kind, body, None)
         return f"{self._labels.get(attempt, attempt)}: {_of_attempt(kind, body)}"
 
 

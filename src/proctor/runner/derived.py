@@ -21,7 +21,7 @@ from proctor.core.outcomes import GradeState
 from proctor.evidence.fold import Cell, CellCounts, RunState
 from proctor.evidence.reader import read_own
 from proctor.evidence.runfolder import FileRef, RunFolder
-from proctor.report.reading import grade_summary, new_state
+from proctor.report.reading import grade_summary
 from proctor.study import Design, Plan
 
 FORMAT = 1
@@ -29,7 +29,7 @@ FORMAT = 1
 
 def fold_own(run: RunFolder, design: Design, entries: int) -> RunState:
     """The state of a run after so many entries, for the process that writes its journal."""
-    state = new_state(design)
+    state = RunState()
     for kind, body in read_own(run.journal_path, entries):
         state.apply(kind, body)
     return state

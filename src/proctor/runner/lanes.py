@@ -248,9 +248,8 @@ class Lanes:
         await asyncio.gather(*written)
 
     def _say_final(self, trial: Trial, final: Final) -> asyncio.Future[int]:
-        attempt = None if final.number is None else attempt_id(trial.id, final.number)
-        body = {"trial": trial.id, "attempt": attempt, "grade": final.grade, "reason": final.reason}
-        said = self._tools.journal.post(Kind.TRIAL_FINAL, {**body, "reward": final.reward})
+        body = {"trial": trial.id, "attempt": attempt_id(trial.id, final.number), "grade": final.grade}
+        said = self._tools.journal.post(Kind.TRIAL_FINAL, {**body, "reason": final.reason, "reward": final.reward})
         self.ungraded += final.grade == GradeState.UNGRADED
         self._progress.final(f"{trial.task} · {trial.arm} · {trial.epoch}", final.grade, final.reason)
         return said

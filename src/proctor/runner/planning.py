@@ -132,7 +132,7 @@ def read_pilot(run: Path) -> dict[str, Piloted]:
     trials: Counter[str] = Counter()
     for cell, counts in state.counts.items():
         if cell is not None and cell.model is not None:
-            trials[cell.model] += counts.grades.total() - counts.reasons[Reason.NOT_RUN.id]
+            trials[cell.model] += counts.grades.total()
     return {
         model.name: Piloted(
             model.provider,

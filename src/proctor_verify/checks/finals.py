@@ -36,7 +36,7 @@ class One(Check):
             self.fail_at(entry, f"is another final of trial {body['trial']}")
         elif last is None and self.trials.attempts[trial]:
             self.fail_at(entry, f"is the final of trial {body['trial']} while an attempt of it is open")
-        elif body["attempt"] is not None and (last is None or last.id != body["attempt"]):
+        elif last is None or last.id != body["attempt"]:
             self.fail_at(entry, f"names {body['attempt']}, which is not the last attempt of trial {body['trial']}")
 
 
@@ -58,12 +58,6 @@ class Agree(Check):
 
     def _fault(self, entry: Entry, trial: int) -> str | None:
         final, last = Grade.of(entry.body), self.run.recent.get(trial)
-        if entry.body["attempt"] is None:
-            if final.grade != "ungraded" or final.reason is None or final.reward is not None:
-                return f"is {final.grade} without an attempt"
-            if last is not None and last.outcome == "completed":
-                return f"passes over {last.id}, which came to its end"
-            return None
         if last is None or last.id != entry.body["attempt"]:
             return None  # said by finals.one
         if last.outcome in SUPERSEDED:

@@ -13,7 +13,7 @@ class Ordered(Check):
     id = "trials.ordered"
     doc = (
         "in each opening, the trials of a model begin in the drawn order of blocks and arms; one that was never tried "
-        "begins only after all before it were tried, or have their final"
+        "begins only after all before it were tried"
     )
     noun = "beginnings"
     kinds = ("attempt.admitted",)
@@ -41,25 +41,15 @@ class Ordered(Check):
         if self._opening != opening:
             self._opening, self._reached = opening, [-1] * len(self._reached)
         model, place = self._place(trial)
-        next_place = self._next(model)
         if place < self._reached[model]:
             before = self._trial(model, self._reached[model])
             self.fail_at(entry, f"begins {entry.body['trial']} after {trials.id_of(before)}, which is drawn later")
-        elif place > next_place:
-            passed = self._trial(model, next_place)
+        elif place > self._tried[model]:
+            passed = self._trial(model, self._tried[model])
             self.fail_at(entry, f"begins {entry.body['trial']} before {trials.id_of(passed)}, which is drawn earlier")
         # What was passed over is said once.
         self._reached[model] = max(self._reached[model], place)
         self._tried[model] = max(self._tried[model], place + 1)
-
-    def _next(self, model: int) -> int:
-        """The first place of a trial that was never tried and has no final."""
-        place, trials = self._tried[model], self.trials
-        end = self._order.blocks_of_model * len(self.design.arms)
-        while place < end and trials.final[self._trial(model, place)]:
-            place += 1
-        self._tried[model] = place
-        return place
 
     def _place(self, trial: int) -> tuple[int, int]:
         """Model, and place among its trials."""

@@ -29,7 +29,6 @@ from proctor.grading.grade import Assurance, VerifierOutcome, grade
 from proctor.grading.scorers.base import Scored
 from proctor.grading.solved import DuplicateTests, parse_solved
 from proctor.grading.verdicts import read_verdicts
-from proctor.report.reading import new_state
 from proctor.rollout.derived import attempt_record
 from proctor.rollout.verdict import as_entry
 from proctor.runner.derived import derived_files
@@ -66,7 +65,7 @@ class Recorded:
 
     def before(self, *kinds: Kind) -> Iterator[tuple[RunState, Body]]:
         """Entries of these kinds, each with the state of the run before it."""
-        state = new_state(self.design)
+        state = RunState()
         for entry in self.entries:
             if entry.kind in kinds:
                 yield state, entry.body

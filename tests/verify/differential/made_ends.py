@@ -9,13 +9,13 @@ from primitives import Body
 from steps import Late, Step
 
 from proctor.core.outcomes import Outcome
+from proctor.evidence.fold import RunState
 from proctor.evidence.kinds import Kind
 from proctor.grading.files import Absent, Content, VerdictFiles
 from proctor.grading.grade import Assurance, VerifierOutcome, grade
 from proctor.grading.scorers.base import partly
 from proctor.grading.solved import DuplicateTests
 from proctor.grading.verdicts import read_verdicts
-from proctor.report.reading import new_state
 from proctor.rollout.verdict import as_entry
 from proctor.runner.derived import derived_files
 from proctor.study.plan import Trial
@@ -151,7 +151,7 @@ def stop(maker: Maker, status: int, reason: str | None) -> Step:
 
 
 def _derived(maker: Maker, story: Story, last: Step) -> dict[str, bytes]:
-    state = new_state(maker.design)
+    state = RunState()
     for step in story.entries():
         if step is last:
             break

@@ -15,7 +15,6 @@ from proctor.core.outcomes import Outcome
 from proctor.evidence.entries import Entry
 from proctor.evidence.fold import RunState
 from proctor.evidence.kinds import Kind
-from proctor.report.reading import new_state
 from proctor.runner.money import limits_of
 from proctor.study import Design, Plan
 
@@ -47,7 +46,7 @@ class _Replay:
 
     def __init__(self, design: Design, plan: Plan) -> None:
         self.broken: set[str] = set()
-        self.state: RunState = new_state(design)
+        self.state: RunState = RunState()
         self._design, self._plan = design, plan
         self._limits = limits_of(design)
         self._ceiling = Ceiling(self._limits)

@@ -26,7 +26,6 @@ from proctor.core.tokens import seal_admitted
 from proctor.evidence.fold import RunState
 from proctor.evidence.kinds import Kind
 from proctor.grading.solved import parse_solved
-from proctor.report.reading import new_state
 from proctor.runner.money import limits_of
 from proctor.study import Design, plan
 from proctor.study.plan import Block, Trial
@@ -76,7 +75,7 @@ class Maker:
         self.taken: list[str] = []
         self.story = Story(design.to_json())
         self.plan = plan(design)
-        self.state: RunState = new_state(design)
+        self.state: RunState = RunState()
         self.rule = parse_solved(design.grading.solved)
         self.over = False
         self.going: list[Going] = []

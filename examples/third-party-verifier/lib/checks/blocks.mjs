@@ -9,7 +9,7 @@ export class Blocks {
     this.admittedIn = new Map(); // block index -> opening
     this.ended = new Set();
     this.places = new Map(); // model -> {opening, place}: the latest beginning in that opening
-    this.tried = new Map(design.modelNames.map((name) => [name, { place: 0 }])); // all before have begun, or their final
+    this.tried = new Map(design.modelNames.map((name) => [name, { place: 0 }])); // all before have begun
     this.order = new Map();
     for (const block of design.blocks) {
       if (!this.order.has(block.model)) this.order.set(block.model, []);
@@ -83,7 +83,7 @@ export class Blocks {
     const tried = this.tried.get(model);
     while (tried.place < order.length) {
       const seen = state.trials.get(order[tried.place].id);
-      if (seen === undefined || (seen.attempts === 0 && seen.final === null)) break;
+      if (seen === undefined || seen.attempts === 0) break;
       tried.place += 1;
     }
     return tried.place;
@@ -118,25 +118,24 @@ export class Finals {
     trial.final = body;
     state.finals.finals += 1;
     state.finals[body.grade] += 1;
-    if (last?.id !== (body.attempt ?? undefined) && body.attempt !== null) {
+    if (last?.id !== body.attempt) {
       report.fail("finals.one", `${where}: ${body.attempt} is not the last attempt of ${body.trial}`);
       return;
     }
-    if (last !== null && last.ended === null) {
+    if (last.ended === null) {
       report.fail("finals.one", `${where}: ${last.id} has not ended`);
       return;
     }
-    const grade = body.attempt === null ? null : last.graded;
+    const grade = last.graded;
     report.look("finals.agree");
-    if (body.attempt === null ? last?.ended.outcome === "completed" : ["interrupted", "lost"].includes(last.ended.outcome)) {
+    if (["interrupted", "lost"].includes(last.ended.outcome)) {
       report.fail("finals.agree", `${where}: ${last.id} ended as ${last.ended.outcome}`);
       return;
     }
     const same =
       grade !== null
         ? body.grade === grade.grade && body.reason === grade.reason && body.reward === grade.reward
-        : body.grade === "ungraded" && body.reward === null && body.reason !== null &&
-          (body.attempt === null || ["not_graded", last.ended.exception].includes(body.reason));
+        : body.grade === "ungraded" && body.reward === null && ["not_graded", last.ended.exception].includes(body.reason);
     if (!same) report.fail("finals.agree", `${where}: says ${body.grade} (${body.reason}) of ${body.attempt}`);
   }
 
