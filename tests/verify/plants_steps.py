@@ -153,3 +153,5 @@ _plant_end("one that infrastructure ended was interrupted", "infrastructure", "i
 _plant_end("one that infrastructure ended was lost", "infrastructure", "lost")
 _plant_end("one that infrastructure ended ended the run", "infrastructure", "limit_unenforceable")
 _plant_end("one that infrastructure ended has no reason", "infrastructure", None)
+
+PLANTS += ROWS

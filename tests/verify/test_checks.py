@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from anchored import anchored_story, at_anchors, write_anchors
 from builder import Story
 from money_stories import money_story
-from plants import Alter, Plant, all_plants, all_sound
+from plants import Alter, Plant, Plants, all_plants, all_sound
 from plants_anchors import WITNESS, cosigned_beside, from_kept
 from plants_withheld import withhold
 from stories import full_story
@@ -33,6 +34,14 @@ def test_one_fault_one_finding(plant: Plant, tmp_path: Path) -> None:
 
 def test_every_check_has_a_fault_of_its_own() -> None:
     assert {plant.check for plant in PLANTS} == {check.id for check in CHECKS}
+
+
+def test_every_fault_that_is_declared_is_planted() -> None:
+    modules = [importlib.import_module(path.stem) for path in Path(__file__).parent.glob("plants_*.py")]
+    declared = {
+        plant.id for module in modules for each in vars(module).values() if isinstance(each, Plants) for plant in each
+    }
+    assert declared <= {plant.id for plant in PLANTS}
 
 
 def test_check_ids_are_unique_and_documented() -> None:
