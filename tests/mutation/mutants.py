@@ -148,13 +148,9 @@ def _called(call: ast.Call) -> str:
 
 def _changes(node: ast.AST) -> list[_Change]:
     match node:
-        case ast.ClassDef() if any(
-            isinstance(part, ast.Assign) and _text(part).startswith("id = ") for part in node.body
-        ):
+        case ast.ClassDef() if _is_check(node):
             return [_Change("check disabled", _without_looking)]
-        case ast.FunctionDef() if any(
-            isinstance(each, ast.Call) and _called(each) == "guard" for each in node.decorator_list
-        ):
+        case ast.FunctionDef() if _is_guard(node):
             return [_Change("guard disabled", _refusing_nothing)]
         case ast.IfExp() if isinstance(node.body, ast.JoinedStr):
             return []

@@ -26,12 +26,13 @@ from equivalent import EQUIVALENT  # noqa: E402
 from judging import Judge, Verdict  # noqa: E402
 from loading import Tree  # noqa: E402
 from mutants import mutants  # noqa: E402
-from targets import GUARDS, RULES, in_the_run  # noqa: E402
+from targets import GUARDS, IN_THE_RUN, RULES  # noqa: E402
 
 PAGE = """# The mutation run
 
 No check of the second program and no guard of admission is dead: each is disabled in turn, each place where one says no
-is dropped in turn, and some test must see it (`tests/mutation/run.py`). What the last whole run came to:
+is dropped in turn, each condition is forced either way, turned, moved by one and has its parts dropped in turn, and
+some test must see it (`tests/mutation/run.py`). What the last whole run came to:
 
 ```
 {table}
@@ -68,8 +69,8 @@ def main() -> int:
     all_mutants = [mutant for name in dict.fromkeys(wanted) for mutant in mutants(name, tree.sources[name])]
     if options.kind:
         all_mutants = [mutant for mutant in all_mutants if any(part in mutant.kind for part in options.kind)]
-    elif not options.every:
-        all_mutants = [mutant for mutant in all_mutants if in_the_run(mutant.module, mutant.kind)]
+    else:
+        all_mutants = [mutant for mutant in all_mutants if mutant.kind in IN_THE_RUN]
     chosen = all_mutants
     if options.sample is not None and options.sample < len(all_mutants):
         chosen = random.Random(options.seed).sample(all_mutants, options.sample)
@@ -136,9 +137,8 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sample", type=int, help="so many mutants, drawn by the seed")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--every", action="store_true", help="changes that are not part of the run yet, too")
     parser.add_argument("--module", action="append", help="modules whose name holds this")
-    parser.add_argument("--kind", action="append", help="changes whose kind holds this")
+    parser.add_argument("--kind", action="append", help="changes whose kind holds this, part of the run or not")
     parser.add_argument("--page", type=Path, help="where the summary of a whole run is kept")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--stories-only", action="store_true", help="leave the tests out: quick, and not the verdict")

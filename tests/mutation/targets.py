@@ -42,54 +42,13 @@ GUARDS: Mapping[str, tuple[str, ...]] = {
 }
 
 ANY_GUARDS = ("admission/test_guards.py",)
-# The changes that are in the run everywhere: nothing that says no may be dropped without a test that sees it.
-SITES = frozenset(
+# The kinds of changes that are in the run: nothing that says no may be dropped without a test that sees it, and no
+# condition forced or turned, no operand or negation of it dropped, no boundary moved by one.
+IN_THE_RUN = frozenset(
     {
         *("check disabled", "guard disabled"),
         *("finding dropped", "refusal dropped", "error dropped", "fault dropped"),
-    }
-)
-# And where conditions are in it, too: forced and turned, operands and negations dropped, boundaries moved by one.
-CONDITIONS = frozenset(
-    {
         *("condition negated", "condition always", "condition never", "condition dropped", "guard dropped"),
         *("comparison turned", "boundary moved", "operand dropped", "negation dropped"),
     }
 )
-WITH_CONDITIONS: frozenset[str] = frozenset(
-    {
-        *("proctor.budget.ceiling", "proctor.budget.rules"),
-        *(f"proctor.admission.{name}" for name in ("anchors", "guards", "model_guards", "money_guards", "standalone")),
-        *(f"proctor_verify.checks.{name}" for name in ("budget_rules", "finals", "grades", "order")),
-        *(
-            f"proctor_verify.checks.{name}"
-            for name in ("rows", "heads", "chunks", "journal", "planned", "packs", "files", "exchanges", "budget")
-        ),
-        *(
-            f"proctor_verify.checks.{name}"
-            for name in ("anchors", "checkpoints", "derived", "design", "keys", "manifests", "summaries", "withheld")
-        ),
-        *(
-            f"proctor_verify.{name}"
-            for name in (
-                "canonical",
-                "journal",
-                "merkle",
-                "money",
-                "notes",
-                "order",
-                "prices",
-                "schema",
-                "shapes",
-                "strictbase64",
-                "strictjson",
-                "verdicts",
-            )
-        ),
-    }
-)
-
-
-def in_the_run(module: str, kind: str) -> bool:
-    """Whether changes of this kind are part of the run in that module: then there is no survivor among them."""
-    return kind in SITES or (kind in CONDITIONS and module in WITH_CONDITIONS)
