@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from proctor_verify import canonical
-from proctor_verify.design_parts import Parts, read_parts
+from proctor_verify.design_parts import Parts, read_parts, read_selection
 from proctor_verify.errors import Unreadable
 from proctor_verify.schema import ASSURANCE
 from proctor_verify.shapes import NUMBER, SHA256, TEXT, list_of, or_null, record
@@ -68,8 +68,8 @@ class ArmPlan:
 class Design:
     """Names and numbers of the design. `models` is `(None,)` where the stage uses no model.
 
-    `rule` is what counts as solved, None where test reports decide; `narrowed` is whether tasks or models of the stage
-    were left out by a selection; `assurance` is where verifiers run whose task gives them no world of their own.
+    `rule` is what counts as solved, None where test reports decide; `selection` is what was chosen of the
+    stage, None where all of it is there; `assurance` is where verifiers run whose task has no world for them.
     """
 
     study: str
@@ -84,7 +84,7 @@ class Design:
     assurance: str
     plans: dict[str, ArmPlan]
     parts: Parts
-    narrowed: bool
+    selection: dict[str, Any] | None
 
     @property
     def blocks(self) -> int:
@@ -133,7 +133,7 @@ class Design:
             assurance=assurance,
             plans={arm["name"]: ArmPlan.read(arm, value) for arm in value["arms"]},
             parts=read_parts(value),
-            narrowed="selection" in value,
+            selection=read_selection(value),
         )
 
 

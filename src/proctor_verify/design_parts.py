@@ -88,6 +88,7 @@ _ANCHOR = where(
     "with git, drop or both",
     lambda v: "git" in v or "drop" in v,
 )
+_SELECTION = with_optional(record(), limit=FROM_ONE, arms=list_of(TEXT), models=list_of(TEXT))
 _ARM_MODEL = record(effort=or_null(TEXT), max_output_tokens=or_null(FROM_ONE))
 
 
@@ -252,6 +253,15 @@ def _rows(design: dict[str, Any]) -> bytes:
         if rows[-1] and task["path"] != path:
             raise Unreadable(f"row {task['name']} is of no question set that the design has")
     return bytes(rows)
+
+
+def read_selection(design: dict[str, Any]) -> dict[str, Any] | None:
+    """What was chosen of the stage, None where all of it is there. Raises Unreadable."""
+    if "selection" not in design:
+        return None
+    selection: dict[str, Any] = design["selection"]
+    _require(selection, _SELECTION, "selection")
+    return selection
 
 
 def _listed(design: dict[str, Any], key: str, each: Shape) -> list[Any]:

@@ -62,6 +62,42 @@ for _path in ("scratch/0009.json", "manifests/.0009.json", "0009.json", "manifes
             s.files[path] = said
 
 
+@plant("manifests.verdict", "another stage was requested")
+def _(s: Story) -> None:
+    s.manifests["manifests/0002.json"]["requested"] = {"stage": "another"}
+
+
+_SELECTED: Body = {"limit": 9, "arms": ["arm-1", "arm-2", "arm-3"], "models": ["moon", "luna"]}
+for _what, _requested, _selection in (
+    *((f"{name}, and the design selects nothing", {name: value}, None) for name, value in _SELECTED.items()),
+    *((f"all, and the design has {name}", {name: None}, _SELECTED) for name in _SELECTED),
+    ("another limit", {"limit": 8}, _SELECTED),
+    ("a limit that is no number", {"limit": True}, {"limit": 1}),
+    ("an arm less", {"arms": ["arm-1", "arm-2"]}, _SELECTED),
+    ("an arm that is no list", {"arms": "arm-1"}, {"arms": ["arm-1"]}),
+    ("another model", {"models": ["luna", "sol"]}, _SELECTED),
+):
+
+    @plant("manifests.verdict", f"requested: {_what}")
+    def _(s: Story, requested: Body = _requested, selection: Body | None = _selection) -> None:
+        if selection is not None:
+            s.design["selection"] = selection
+        s.manifests["manifests/0004.json"]["requested"] = requested
+
+
+def selected(s: Story) -> None:
+    """No fault: what was requested is the design's, whatever the order, and beside it stands more."""
+    s.design["selection"] = _SELECTED
+    more = {"study": "../study.toml", "stage": None, "jobs": 4}
+    s.manifests["manifests/0002.json"]["requested"] = {**_SELECTED, **more, "models": ["luna", "moon"]}
+    s.manifests["manifests/0004.json"]["requested"] = {**more, "stage": s.design["stage"]["name"]}
+
+
+def all_of_it(s: Story) -> None:
+    """No fault: nothing was left out, and all that may be selected says so."""
+    s.manifests["manifests/0002.json"]["requested"] = {"limit": None, "arms": [], "models": None}
+
+
 def waived(s: Story) -> None:
     """No fault: what was refused was waived, and more might have been."""
     manifest = s.manifests["manifests/0002.json"]
@@ -69,4 +105,4 @@ def waived(s: Story) -> None:
     manifest["waivers"] = {"requested": ["disk_low", "git_dirty"], "used": ["git_dirty"]}
 
 
-SOUND = [waived]
+SOUND = [waived, selected, all_of_it]

@@ -139,6 +139,9 @@ def _shape(what: str, alter: Callable[[Body], None]) -> None:
     BARE.before_sealing("design.plan", what)(lambda s: alter(s.design))
 
 
+_shape("a selection of another form", lambda d: d.update(selection={"limit": 3, "tasks": []}))
+_shape("a selection that is none", lambda d: d.update(selection=None))
+_shape("a selection of no tasks", lambda d: d.update(selection={"limit": 0}))
 _shape("a model of another form", lambda d: d["models"][0].update(max_output_tokens=1.0))
 _shape("a bucket that there is not", lambda d: d["models"][0]["price"]["rows"][0].update(bucket="magic"))
 _shape("a bucket without a price for short input", lambda d: d["models"][0]["price"]["rows"][0].update(above_inputs=1))

@@ -74,7 +74,7 @@ const designShape = open(
       },
       { scorer_function: pinned },
     ),
-    budget, anchor, selection: () => true,
+    budget, anchor, selection: closed({}, { limit: isOne, arms: listOf(isText), models: listOf(isText) }),
   },
 );
 

@@ -79,7 +79,7 @@ class Run {
     this.checkpoints = new Checkpoints(report, folder, trust);
     this.openings = new Openings(report);
     this.anchors = new Anchors(report, folder, design);
-    this.manifests = new Manifests(report, folder);
+    this.manifests = new Manifests(report, folder, design);
     this.packs = new Packs(report, folder, this.withheld);
     this.files = new Files(report, folder, this.withheld);
     this.flight = new Flight(report);

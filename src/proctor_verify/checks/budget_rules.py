@@ -167,8 +167,8 @@ RULES: tuple[type[DesignRule], ...] = (
 def _unplanned(design: Design, budget: Budget) -> Iterator[str]:
     names, shares = design.parts.models.keys(), budget.shares
     planned = len(design.tasks) * design.epochs
-    if not names <= shares.keys() or (not design.narrowed and names != shares.keys()):
+    if not names <= shares.keys() or (design.selection is None and names != shares.keys()):
         yield "has a budget of other models than the stage's"
     for name, share in shares.items():
-        if share.blocks < planned or (share.blocks > planned and not design.narrowed):
+        if share.blocks < planned or (share.blocks > planned and design.selection is None):
             yield f"counts {share.blocks} blocks of {name}, and plans {planned}"

@@ -32,6 +32,8 @@ _MANIFEST = record(
 )
 _REFUSED, _INFRASTRUCTURE = 3, 5
 _NAME = re.compile(r"[0-9]{4,9}\.json")
+# What a command line may select of a stage, by the names in `requested` and in the design's `selection`.
+SELECTED = ("limit", "arms", "models")
 _OPENING = ("run.admitted", "run.resumed")
 
 
@@ -138,7 +140,10 @@ class Unbound(Check):
 
 class Verdict(Check):
     id = "manifests.verdict"
-    doc = "a bound manifest says `admitted`, of this design, with no refusal that was not waived"
+    doc = (
+        "a bound manifest says `admitted`, of this design, with no refusal that was not waived, and what it says of "
+        "stage and selection is the design's"
+    )
     noun = "manifests"
     kinds = _OPENING
 
@@ -164,3 +169,22 @@ class Verdict(Check):
             self.fail(path, f"holds a refusal that was not waived: {unwaived[0]}")
         elif not set(waivers["used"]) <= set(waivers["requested"]):
             self.fail(path, "uses a waiver that was not requested")
+        elif (name := self._otherwise(manifest["requested"])) is not None:
+            self.fail(path, f"says that another {name} was requested than the design has")
+
+    def _otherwise(self, requested: dict[str, Any]) -> str | None:
+        """What was requested otherwise than the design has it."""
+        design = self.run.design
+        if design is None:
+            return None
+        if requested.get("stage") not in (None, design.stage):
+            return "stage"
+        selection = design.selection or {}
+        said = (name for name in SELECTED if name in requested)
+        return next((name for name in said if _chosen(requested[name]) != _chosen(selection.get(name))), None)
+
+
+def _chosen(value: Any) -> str:
+    """What is selected, in no order, as text; empty, where it is all."""
+    words = sorted(map(repr, value)) if type(value) is list else repr(value)
+    return "" if value in (None, []) else f"{words}"

@@ -1,7 +1,7 @@
 // Manifests (section 3).
 
 import { FolderFault } from "../folder.mjs";
-import { JsonFault, readCanonical } from "../json.mjs";
+import { JsonFault, canonical, readCanonical } from "../json.mjs";
 import { sha256hex } from "../merkle.mjs";
 import { isNumbered, isObject, isSha, isText, isTime, listOf, maybe, oneOf, open, shape } from "../types.mjs";
 
@@ -14,9 +14,10 @@ const manifest = shape({
 });
 
 export class Manifests {
-  constructor(report, folder) {
+  constructor(report, folder, design) {
     this.report = report;
     this.folder = folder;
+    this.design = design;
     this.named = new Set();
   }
 
@@ -73,6 +74,16 @@ export class Manifests {
     if (value.design_sha256 !== design) say("is of another design");
     if (value.refusals.some(({ reason }) => !used.includes(reason))) say("has a refusal that was not waived");
     if (used.some((reason) => !requested.includes(reason))) say("used a waiver that nobody asked for");
+    const other = this.design && this.#otherwise(value.requested, this.design.value);
+    if (other) say(`requested another ${other} than the design has`);
+  }
+
+  /** What was requested otherwise than the design has it: the stage, or what the command line selects of it. */
+  #otherwise(requested, { stage, selection = {} }) {
+    if (![undefined, null, stage.name].includes(requested.stage)) return "stage";
+    const chosen = (value) => canonical(Array.isArray(value) ? value.map((each) => canonical(each)).sort() : value ?? []);
+    const said = ["limit", "arms", "models"].filter((name) => Object.hasOwn(requested, name));
+    return said.find((name) => chosen(requested[name]) !== chosen(selection[name]));
   }
 
   end() {
