@@ -25,19 +25,16 @@ class One(Check):
         trial = self.trials.find(body["trial"])
         if trial == NO_TRIAL:
             return  # said by attempts.joined
-        has_final = self.trials.final[trial]
         if entry.kind == "attempt.admitted":
-            if has_final:
+            if self.trials.final[trial]:
                 self.fail_at(entry, f"admits {body['attempt']} after the final of its trial")
             return
         self.looked += 1
+        # of a trial whose attempt is open, or that has its final, there is none
         last = self.run.recent.get(trial)
-        if has_final:
-            self.fail_at(entry, f"is another final of trial {body['trial']}")
-        elif last is None and self.trials.attempts[trial]:
-            self.fail_at(entry, f"is the final of trial {body['trial']} while an attempt of it is open")
-        elif last is None or last.id != body["attempt"]:
-            self.fail_at(entry, f"names {body['attempt']}, which is not the last attempt of trial {body['trial']}")
+        if last is None or last.id != body["attempt"]:
+            said = f"the last attempt of trial {body['trial']}, ended and without a final yet"
+            self.fail_at(entry, f"names {body['attempt']}, which is not {said}")
 
 
 class Agree(Check):
@@ -48,18 +45,15 @@ class Agree(Check):
     needs_design = True
 
     def entry(self, entry: Entry) -> None:
-        trial = self.trials.find(entry.body["trial"])
-        if trial == NO_TRIAL or self.trials.final[trial]:
-            return  # said by attempts.joined, finals.one
         self.looked += 1
-        fault = self._fault(entry, trial)
+        fault = self._fault(entry)
         if fault is not None:
             self.fail_at(entry, fault)
 
-    def _fault(self, entry: Entry, trial: int) -> str | None:
-        final, last = Grade.of(entry.body), self.run.recent.get(trial)
+    def _fault(self, entry: Entry) -> str | None:
+        final, last = Grade.of(entry.body), self.run.recent.get(self.trials.find(entry.body["trial"]))
         if last is None or last.id != entry.body["attempt"]:
-            return None  # said by finals.one
+            return None  # said by finals.one, attempts.joined
         if last.outcome in SUPERSEDED:
             return f"names {last.id}, which was {last.outcome}"
         if last.grade is not None:
