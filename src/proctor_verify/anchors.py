@@ -186,12 +186,14 @@ def _person(head: list[bytes], start: bytes) -> Person | None:
 class Receipts:
     """The receipts of a run, and what entries say of them and of their checkpoints.
 
-    `named` has the digest by the path that a `checkpoint.anchored` gives, `made` by the size of a `checkpoint.made`.
+    `named` has the digest by the path that a `checkpoint.anchored` gives, `named_at` the time of that entry,
+    `made` the digest by the size of a `checkpoint.made`.
     """
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self.named: dict[str, str] = {}
+        self.named_at: dict[str, str] = {}
         self.made: dict[int, str] = {}
         self.faults: dict[str, str] = {}
         self._sound: list[Receipt] | None = None

@@ -50,6 +50,9 @@ class Run:
         self.tree = CompactRange()
         self.note_sizes = _note_sizes(folder)
         self.roots = {0: self.tree.root()}
+        # of the entry before, and of the last one that each checkpoint covers
+        self.time = ""
+        self.times: dict[int, str] = {}
         self._root_sizes = self.note_sizes | self.elsewhere.sizes
         self.blind: str | None = None
         # why there is no journal; what became of it while it was read; bytes of it that were read
@@ -140,9 +143,11 @@ class Run:
         self.tree.append(leaf)
         if self.size in self._root_sizes:
             self.roots[self.size] = self.tree.root()
+            self.times[self.size] = self.time
 
     def take(self, entry: Entry) -> None:
         """Take in an entry whose body has the shape of its kind, or one of a kind that is not known."""
+        self.time = entry.time
         taker = _TAKERS.get(entry.kind)
         if taker is not None:
             taker(self, entry.body)
@@ -171,6 +176,7 @@ class Run:
 
     def _checkpoint_anchored(self, body: dict[str, Any]) -> None:
         self.receipts.named.setdefault(body["path"], body["sha256"])
+        self.receipts.named_at.setdefault(body["path"], self.time)
 
     def _block_admitted(self, body: dict[str, Any]) -> None:
         block = self.trials.locate_block(body["task"], body["model"], body["epoch"]) if self.trials else NO_TRIAL

@@ -9,6 +9,7 @@ from pathlib import Path
 from proctor_verify import notes, proves
 from proctor_verify.check import Check
 from proctor_verify.checks import CHECKS
+from proctor_verify.clocks import contradicted
 from proctor_verify.elsewhere import Asked
 from proctor_verify.errors import Unreadable
 from proctor_verify.folder import Folder
@@ -91,7 +92,7 @@ def _verify(run: Run, checks: Sequence[type[Check]]) -> Report:
     return Report(
         results=results,
         shown=proves.shown(run, results),
-        caveats=(*proves.caveats(run, strict=strict), *walk.caveats(), *run.withheld.caveats()),
+        caveats=(*proves.caveats(run, strict=strict), *walk.caveats(), *contradicted(run), *run.withheld.caveats()),
         strict=strict,
         run_id=run.first["run_id"] if run.first is not None else None,
         entries=run.size,

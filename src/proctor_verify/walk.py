@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
 
 from proctor_verify.check import Check
+from proctor_verify.clocks import Clock
 from proctor_verify.errors import Unreadable
 from proctor_verify.journal import MAX_HASHED, Block, Entry, Line
 from proctor_verify.judging import Judged, entries
@@ -16,31 +16,6 @@ from proctor_verify.strictjson import loads_canonical
 
 # A journal has no line that cannot be read; what has so many is none, and of any size.
 MAX_UNREADABLE = 100_000
-
-
-class Clock:
-    """How far the wall clock falls within an opening: clocks are set back, and then times order nothing."""
-
-    def __init__(self) -> None:
-        self.latest = ""
-        self._worst = timedelta(minutes=1)
-        self._line: int | None = None
-
-    def fell(self, entry: Entry) -> None:
-        """An entry whose time is before `latest` (times have one width: text compares as they do), or an opening's."""
-        if entry.kind == "run.resumed":
-            self.latest = entry.time
-            return
-        fall = datetime.fromisoformat(self.latest) - datetime.fromisoformat(entry.time)
-        if fall > self._worst:
-            self._worst, self._line = fall, entry.line + 1
-
-    def caveats(self) -> tuple[str, ...]:
-        """What to say of it: nothing for a minute or less."""
-        if self._line is None:
-            return ()
-        seconds = f"{self._worst.total_seconds():,.0f}"
-        return (f"times: the wall clock falls by {seconds} seconds within an opening, up to line {self._line}",)
 
 
 class Walk:
@@ -63,7 +38,7 @@ class Walk:
     def caveats(self) -> tuple[str, ...]:
         """What the report says of how the journal was read."""
         if not self.over:
-            return self._clock.caveats()
+            return tuple(self._clock.caveats())
         said = f"lines: {self._unreadable:,} of them cannot be read, and nothing after line {self._run.size:,} was read"
         return (said, *self._clock.caveats())
 
@@ -110,10 +85,7 @@ class Walk:
             self._run.take(entry)
 
     def _envelope(self, entry: Entry) -> None:
-        if entry.time < self._clock.latest or entry.kind == "run.resumed":
-            self._clock.fell(entry)
-        else:
-            self._clock.latest = entry.time
+        self._clock.take(entry)
         for see in self._every:
             see(entry)
 

@@ -69,6 +69,16 @@ def _worst_fall(entries: Sequence[Entry]) -> timedelta:
     return worst
 
 
+def _most_off(entries: Sequence[Entry]) -> timedelta:
+    """How far times go off `mono` within an opening."""
+    most, ahead = timedelta(0), list[timedelta]()
+    for entry in entries:
+        now = datetime.fromisoformat(entry.time[:-1]) - datetime.min - timedelta(microseconds=entry.mono // 1000)
+        ahead = [now] if entry.kind is Kind.RUN_RESUMED else [*ahead, now]
+        most = max(most, max(ahead) - min(ahead))
+    return most
+
+
 @settings(max_examples=25, deadline=None)
 @given(steps=_STEPS)
 @example(steps=[0, -60, 0])
@@ -87,3 +97,7 @@ def test_a_journal_whose_wall_clock_is_set(steps: list[int], tmp_path_factory: p
     said = [caveat for caveat in report.caveats if "wall clock falls" in caveat]
     assert bool(said) == (fall > timedelta(minutes=1))
     assert all(f"by {fall.total_seconds():,.0f} seconds" in caveat for caveat in said)
+    off = _most_off(entries)
+    said = [caveat for caveat in report.caveats if "off `mono`" in caveat]
+    # as exact as it is looked at
+    assert abs(off - timedelta(minutes=1)) <= timedelta(seconds=2) or bool(said) == (off > timedelta(minutes=1))

@@ -103,3 +103,10 @@ def test_the_runs_own_key_is_no_witness(story: AnchoredStory, tmp_path: Path) ->
     report = asked(tmp_path, None, story.pushes[0].note, story.signer)
     found = next(result for result in report.results if result.check == "key.witnessed")
     assert report.failed() == ["key.witnessed"] and "the run's own key" in found.findings[0].seen
+
+
+@pytest.mark.parametrize(("time", "odd"), [(9, True), (1_924_991_940, True), (1_924_991_941, False), (2**63, False)])
+def test_a_time_before_what_was_signed_is_said(story: AnchoredStory, tmp_path: Path, time: int, odd: bool) -> None:
+    report = asked(tmp_path, signed(story.pushes[2].note, time), None)
+    words = "signatures of witnesses are dated before an entry that they cover"
+    assert any(words in caveat for caveat in report.caveats) == odd

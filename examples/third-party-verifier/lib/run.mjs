@@ -92,6 +92,7 @@ class Run {
     this.grades = design && new Grades(report, design, folder, this.withheld);
     this.summaries = design && new Summaries(report, design, folder);
     this.blind = false; // after a line that nobody can read
+    this.ahead = null; // by how many ms `time` is ahead of `mono` in this opening, least and most
     this.lines = 0;
     this.prev = "0".repeat(64);
     this.mono = 0;
@@ -186,8 +187,15 @@ class Run {
     if (found === "entry" && !this.blind) this.#entry({ ...value, where, index, opens });
   }
 
-  #clock({ time }, opens, where) {
+  #clock({ time, mono }, opens, where) {
     const now = Date.parse(time);
+    const ahead = now - mono / 1e6;
+    if (opens || this.ahead === null) this.ahead = { least: ahead, most: ahead };
+    this.ahead = { least: Math.min(this.ahead.least, ahead), most: Math.max(this.ahead.most, ahead) };
+    if (this.ahead.most - this.ahead.least > MINUTE) {
+      this.report.notes.push(`${where}: the wall clock goes off mono by more than a minute`);
+      this.ahead = null; // said once for each time that it is set
+    }
     if (!opens && this.time !== null && now < this.time - MINUTE) {
       this.report.notes.push(`${where}: the wall clock falls by more than a minute`);
     }
