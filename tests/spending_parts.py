@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from journal_parts import RUN_ID, attempt_admitted, attempt_ended, create, reopen
-from proctor.budget.authority import Authority
+from proctor.budget.authority import FOR_MONEY, Authority
 from proctor.budget.ceiling import Limits, ModelLimits
+from proctor.budget.lease import Lease
 from proctor.core.money import ZERO, Usd
+from proctor.core.refusal import Refusal
 from proctor.core.tokens import seal_admitted
 from proctor.evidence.entries import Entry
 from proctor.evidence.fold import RunState
@@ -49,6 +51,18 @@ def limits(cap: Usd = DOLLAR, margin: Usd = ZERO, before: Usd = ZERO, **models: 
     """Limits of models by name: (cap, reserve); of `m` alone where none is given, with a reserve of zero."""
     known = models or {"m": (cap, ZERO)}
     return Limits(before, cap, margin, {name: ModelLimits(*each) for name, each in known.items()})
+
+
+async def hold(lease: Lease, record: Record, exchange: str, held: Usd, **asked: Any) -> None:
+    """Hold it as the gateway does: durably, and a refusal for money on the record."""
+    try:
+        lease.take(record, exchange, held, **asked)
+    except Refusal as refusal:
+        if refusal.reason in FOR_MONEY:
+            lease.refuse(record, refusal, held, route=asked["route"], blobs=asked["blobs"])
+            await record.settle()
+        raise
+    await lease.confirm(record, exchange)
 
 
 @dataclass

@@ -22,7 +22,7 @@ from proctor.evidence.kinds import Kind
 from proctor.evidence.reader import read_entries
 from proctor.rollout.record import Record
 from proctor.runner.gate import Gate
-from spending_parts import ANSWERED, ASKED, DOLLAR, REQUEST, Spending, limits, said, totals
+from spending_parts import ANSWERED, ASKED, DOLLAR, REQUEST, Spending, hold, limits, said, totals
 
 PICO = Usd(1)
 HALF = Usd.parse("0.5")
@@ -48,7 +48,7 @@ async def test_an_exchange_is_on_the_record_before_it_may_be_sent(tmp_path: Path
     spending = await one_block(tmp_path, limits())
     attempt, record = spending.attempt()
     lease = spending.authority.lease(attempt, 0, "m")
-    await lease.hold(record, f"{attempt}/0", HALF, blobs=REQUEST, **ASKED)
+    await hold(lease, record, f"{attempt}/0", HALF, blobs=REQUEST, **ASKED)
     durable = list(read_entries(spending.run.journal_path))
     assert durable[-1].kind is Kind.EXCHANGE_ADMITTED
     assert (spending.authority.held, spending.authority.total) == (HALF, HALF)
@@ -87,10 +87,10 @@ async def test_what_may_not_be_paid_for_is_on_the_record_and_refused(tmp_path: P
     spending = await one_block(tmp_path, limits())
     attempt, record = spending.attempt()
     lease = spending.authority.lease(attempt, 0, "m")
-    refusal = await refusal_of(lease.hold(record, f"{attempt}/0", DOLLAR + PICO, blobs=REQUEST, **ASKED))
+    refusal = await refusal_of(hold(lease, record, f"{attempt}/0", DOLLAR + PICO, blobs=REQUEST, **ASKED))
     assert refusal.reason is Reason.CEILING_REACHED
-    await refusal_of(lease.hold(record, f"{attempt}/0", DOLLAR + DOLLAR, blobs=REQUEST, **ASKED))
-    await lease.hold(record, f"{attempt}/0", DOLLAR, blobs=REQUEST, **ASKED)
+    await refusal_of(hold(lease, record, f"{attempt}/0", DOLLAR + DOLLAR, blobs=REQUEST, **ASKED))
+    await hold(lease, record, f"{attempt}/0", DOLLAR, blobs=REQUEST, **ASKED)
     lease.settle(record, f"{attempt}/0", DOLLAR, outcome="settled", **ANSWERED)
     _, reached, refused, again, *_ = entries = said(await spending.entries())
     assert kinds(entries).count("ceiling.reached") == 1
@@ -118,7 +118,7 @@ async def test_of_eight_at_a_barrier_with_a_budget_for_one_one_is_admitted(tmp_p
     spending = await one_block(tmp_path, limits())
     attempts = [spending.attempt(f"task-{number}") for number in range(8)]
     leases = [(spending.authority.lease(attempt, 0, "m"), attempt, record) for attempt, record in attempts]
-    asked = [lease.hold(record, f"{attempt}/0", DOLLAR, blobs=REQUEST, **ASKED) for lease, attempt, record in leases]
+    asked = [hold(lease, record, f"{attempt}/0", DOLLAR, blobs=REQUEST, **ASKED) for lease, attempt, record in leases]
     outcomes = await asyncio.gather(*asked, return_exceptions=True)
     refused = [outcome for outcome in outcomes if isinstance(outcome, Refusal)]
     assert [each.reason for each in refused] == [Reason.CEILING_REACHED] * 7
@@ -130,9 +130,9 @@ async def test_without_a_budget_only_zero_is_held(tmp_path: Path) -> None:
     spending = await one_block(tmp_path, None)
     attempt, record = spending.attempt()
     lease = spending.authority.lease(attempt, 0, "m")
-    await lease.hold(record, f"{attempt}/0", ZERO, blobs=REQUEST, **ASKED)
+    await hold(lease, record, f"{attempt}/0", ZERO, blobs=REQUEST, **ASKED)
     lease.settle(record, f"{attempt}/0", ZERO, outcome="settled", **ANSWERED)
-    refusal = await refusal_of(lease.hold(record, f"{attempt}/1", PICO, blobs=REQUEST, **ASKED))
+    refusal = await refusal_of(hold(lease, record, f"{attempt}/1", PICO, blobs=REQUEST, **ASKED))
     assert refusal.reason is Reason.BUDGET_ABSENT
     assert await spending.authority.admit_block(1, "other", None, 1) is None
     entries = said(await spending.entries())
@@ -232,7 +232,7 @@ async def test_a_block_stops_waiting_once_no_room_can_come(tmp_path: Path) -> No
     attempt, record = spending.attempt()
     lease = spending.authority.lease(attempt, 0, "m")
     task = await waiting(spending, 1)
-    await lease.hold(record, f"{attempt}/0", HALF, blobs=REQUEST, **ASKED)
+    await hold(lease, record, f"{attempt}/0", HALF, blobs=REQUEST, **ASKED)
     assert not task.done()
     lease.settle(record, f"{attempt}/0", PICO, outcome="settled", **ANSWERED)
     refusal = await task
@@ -246,10 +246,10 @@ async def test_a_block_stops_waiting_at_an_overrun_and_at_a_refused_hold(tmp_pat
         lease = spending.authority.lease(attempt, 0, "m")
         task = await waiting(spending, 1)
         if reason is Reason.OVERRUN:
-            await lease.hold(record, f"{attempt}/0", ZERO, blobs=REQUEST, **ASKED)
+            await hold(lease, record, f"{attempt}/0", ZERO, blobs=REQUEST, **ASKED)
             assert lease.settle(record, f"{attempt}/0", PICO, outcome="settled", **ANSWERED)
         else:
-            await refusal_of(lease.hold(record, f"{attempt}/0", DOLLAR + DOLLAR + PICO, blobs=REQUEST, **ASKED))
+            await refusal_of(hold(lease, record, f"{attempt}/0", DOLLAR + DOLLAR + PICO, blobs=REQUEST, **ASKED))
         refusal = await task
         assert refusal is not None and refusal.reason is reason
         await spending.journal.close(None)
@@ -270,11 +270,11 @@ async def test_an_overrun_is_said_after_the_exchange_and_no_block_follows(tmp_pa
     spending = await one_block(tmp_path, limits(DOLLAR, HALF))
     attempt, record = spending.attempt()
     lease = spending.authority.lease(attempt, 0, "m")
-    await lease.hold(record, f"{attempt}/0", PICO, blobs=REQUEST, **ASKED)
+    await hold(lease, record, f"{attempt}/0", PICO, blobs=REQUEST, **ASKED)
     assert lease.settle(record, f"{attempt}/0", DOLLAR, outcome="settled", **ANSWERED)
-    await lease.hold(record, f"{attempt}/1", HALF, blobs=REQUEST, **ASKED)
+    await hold(lease, record, f"{attempt}/1", HALF, blobs=REQUEST, **ASKED)
     assert lease.settle(record, f"{attempt}/1", DOLLAR, outcome="settled", **ANSWERED)
-    refusal = await refusal_of(lease.hold(record, f"{attempt}/2", ZERO, blobs=REQUEST, **ASKED))
+    refusal = await refusal_of(hold(lease, record, f"{attempt}/2", ZERO, blobs=REQUEST, **ASKED))
     assert refusal.reason is Reason.CEILING_REACHED
     blocked = await spending.authority.admit_block(1, "other", "m", 1)
     assert blocked is not None and blocked.reason is Reason.CEILING_REACHED
@@ -292,11 +292,11 @@ async def test_after_a_crossing_nothing_is_held_though_the_total_falls(tmp_path:
     spending = await one_block(tmp_path, limits())
     attempt, record = spending.attempt()
     lease = spending.authority.lease(attempt, 0, "m")
-    await lease.hold(record, f"{attempt}/0", DOLLAR, blobs=REQUEST, **ASKED)
-    await lease.hold(record, f"{attempt}/1", ZERO, blobs=REQUEST, **ASKED)
+    await hold(lease, record, f"{attempt}/0", DOLLAR, blobs=REQUEST, **ASKED)
+    await hold(lease, record, f"{attempt}/1", ZERO, blobs=REQUEST, **ASKED)
     assert lease.settle(record, f"{attempt}/1", PICO, outcome="settled", **ANSWERED)
     lease.settle(record, f"{attempt}/0", ZERO, outcome="released", **ANSWERED)
-    refusal = await refusal_of(lease.hold(record, f"{attempt}/2", PICO, blobs=REQUEST, **ASKED))
+    refusal = await refusal_of(hold(lease, record, f"{attempt}/2", PICO, blobs=REQUEST, **ASKED))
     assert refusal.reason is Reason.OVERRUN
     spending.end_attempt(record, attempt)
     await spending.entries()
@@ -309,12 +309,12 @@ async def test_a_stale_lease_holds_nothing_and_settles_what_is_in_flight_once(tm
     spending = await one_block(tmp_path, limits())
     attempt, record = spending.attempt()
     lease = spending.authority.lease(attempt, 0, "m")
-    await lease.hold(record, f"{attempt}/0", HALF, blobs=REQUEST, **ASKED)
+    await hold(lease, record, f"{attempt}/0", HALF, blobs=REQUEST, **ASKED)
     with pytest.raises(ValueError, match="in flight"):
         lease.end()
     with pytest.raises(ValueError, match="in flight"):
         spending.authority.end_block(0)
-    refusal = await refusal_of(lease.hold(record, f"{attempt}/1", ZERO, blobs=REQUEST, **ASKED))
+    refusal = await refusal_of(hold(lease, record, f"{attempt}/1", ZERO, blobs=REQUEST, **ASKED))
     assert refusal.reason is Reason.LEASE_STALE
     lease.settle(record, f"{attempt}/0", ZERO, outcome="released", **ANSWERED)
     with pytest.raises(ValueError, match="not in flight"):
@@ -332,10 +332,10 @@ async def test_a_lease_is_for_its_own_attempt_block_and_model(tmp_path: Path) ->
             spending.authority.lease(attempt, block, model)
     first, second = spending.authority.lease(attempt, 0, "m"), spending.authority.lease(attempt, 0, "m")
     with pytest.raises(ValueError, match="no exchange of"):
-        await first.hold(record, "else/0", ZERO, blobs=REQUEST, **ASKED)
-    await first.hold(record, f"{attempt}/0", HALF, blobs=REQUEST, **ASKED)
+        await hold(first, record, "else/0", ZERO, blobs=REQUEST, **ASKED)
+    await hold(first, record, f"{attempt}/0", HALF, blobs=REQUEST, **ASKED)
     with pytest.raises(ValueError, match="in flight"):
-        await second.hold(record, f"{attempt}/0", HALF, blobs=REQUEST, **ASKED)
+        await hold(second, record, f"{attempt}/0", HALF, blobs=REQUEST, **ASKED)
     with pytest.raises(ValueError, match="under this lease"):
         second.settle(record, f"{attempt}/0", ZERO, outcome="released", **ANSWERED)
     assert spending.authority.held == HALF
@@ -347,7 +347,7 @@ async def test_no_exchange_ends_in_another_way(tmp_path: Path, outcome: str, cha
     spending = await one_block(tmp_path, limits())
     attempt, record = spending.attempt()
     lease = spending.authority.lease(attempt, 0, "m")
-    await lease.hold(record, f"{attempt}/0", HALF, blobs=REQUEST, **ASKED)
+    await hold(lease, record, f"{attempt}/0", HALF, blobs=REQUEST, **ASKED)
     with pytest.raises(ValueError):
         lease.settle(record, f"{attempt}/0", charged, outcome=outcome, **ANSWERED)
     assert spending.authority.held == HALF
@@ -377,7 +377,7 @@ async def test_cancelled_before_it_was_sent_an_exchange_ends_as_released_once(tm
     attempt, record = spending.attempt()
     lease = spending.authority.lease(attempt, 0, "m")
     slow: EntryWriter = (writer := Slow(record))
-    task = asyncio.create_task(lease.hold(slow, f"{attempt}/0", HALF, blobs=REQUEST, **ASKED))
+    task = asyncio.create_task(hold(lease, slow, f"{attempt}/0", HALF, blobs=REQUEST, **ASKED))
     await writer.asked.wait()
     if written:
         await record.settle()
@@ -405,7 +405,7 @@ async def test_cancelled_at_any_step_nothing_stays_held(tmp_path: Path, steps: i
     spending = await one_block(tmp_path, limits())
     attempt, record = spending.attempt()
     lease = spending.authority.lease(attempt, 0, "m")
-    task = asyncio.create_task(lease.hold(record, f"{attempt}/0", HALF, blobs=REQUEST, **ASKED))
+    task = asyncio.create_task(hold(lease, record, f"{attempt}/0", HALF, blobs=REQUEST, **ASKED))
     for _ in range(steps):
         await asyncio.sleep(0)
     task.cancel()
@@ -433,10 +433,10 @@ async def test_what_could_not_be_written_is_not_held(
     attempt, record = spending.attempt()
     lease = spending.authority.lease(attempt, 0, "m")
     with pytest.raises((Refusal, ValueError)) as caught:
-        await lease.hold(record, f"{attempt}/0", HALF, blobs=REQUEST, **{**ASKED, **wrong})
+        await hold(lease, record, f"{attempt}/0", HALF, blobs=REQUEST, **{**ASKED, **wrong})
     assert getattr(caught.value, "reason", None) is error
     assert spending.authority.held == ZERO
-    await lease.hold(record, f"{attempt}/0", DOLLAR, blobs=REQUEST, **ASKED)
+    await hold(lease, record, f"{attempt}/0", DOLLAR, blobs=REQUEST, **ASKED)
     lease.settle(record, f"{attempt}/0", ZERO, outcome="released", **ANSWERED)
     assert kinds(said(await spending.entries())) == ["block.admitted", "exchange.admitted", "exchange.ended"]
 
@@ -445,15 +445,15 @@ async def test_a_resumed_run_goes_on_where_the_journal_ended_and_unknowns_are_ch
     first = await one_block(tmp_path, limits(m=(DOLLAR, HALF)))
     attempt, record = first.attempt()
     lease = first.authority.lease(attempt, 0, "m")
-    await lease.hold(record, f"{attempt}/0", HALF, blobs=REQUEST, **ASKED)
+    await hold(lease, record, f"{attempt}/0", HALF, blobs=REQUEST, **ASKED)
     await first.journal.close(None)
     second = await Spending.open(tmp_path, limits(m=(DOLLAR, HALF)))
     assert (second.authority.total, second.authority.held) == (HALF, ZERO)
     assert await second.authority.admit_block(0, "task", "m", 1) is None
     again, record = second.attempt(number=1)
     lease = second.authority.lease(again, 0, "m")
-    await lease.hold(record, f"{again}/0", HALF, blobs=REQUEST, **ASKED)
-    refusal = await refusal_of(lease.hold(record, f"{again}/1", PICO, blobs=REQUEST, **ASKED))
+    await hold(lease, record, f"{again}/0", HALF, blobs=REQUEST, **ASKED)
+    refusal = await refusal_of(hold(lease, record, f"{again}/1", PICO, blobs=REQUEST, **ASKED))
     assert refusal.reason is Reason.CEILING_REACHED
     lease.settle(record, f"{again}/0", PICO, outcome="settled", **ANSWERED)
     entries = await second.entries()
@@ -479,7 +479,7 @@ async def test_an_overrun_of_an_earlier_opening_is_said_again_and_no_block_follo
     first = await one_block(tmp_path, limits())
     attempt, record = first.attempt()
     lease = first.authority.lease(attempt, 0, "m")
-    await lease.hold(record, f"{attempt}/0", ZERO, blobs=REQUEST, **ASKED)
+    await hold(lease, record, f"{attempt}/0", ZERO, blobs=REQUEST, **ASKED)
     lease.settle(record, f"{attempt}/0", PICO, outcome="settled", **ANSWERED)
     first.end_attempt(record, attempt)
     await first.entries()

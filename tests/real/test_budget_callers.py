@@ -17,7 +17,7 @@ from proctor.core.money import ZERO, Usd
 from proctor.core.refusal import Refusal
 from proctor.evidence.entries import Entry
 from proctor.evidence.fold import RunState
-from spending_parts import ANSWERED, ASKED, DOLLAR, REQUEST, Spending, limits, said, totals
+from spending_parts import ANSWERED, ASKED, DOLLAR, REQUEST, Spending, hold, limits, said, totals
 
 pytestmark = pytest.mark.real
 
@@ -32,7 +32,7 @@ CEILING = CALLERS * HELD * (KILLS + 2)
 SPENDER = """
 import asyncio, json, os, random, sys
 from pathlib import Path
-from spending_parts import ANSWERED, ASKED, REQUEST, Spending, limits
+from spending_parts import ANSWERED, ASKED, REQUEST, Spending, hold, limits
 from proctor.core.money import Usd
 from proctor.core.refusal import Refusal
 
@@ -48,7 +48,7 @@ async def caller(spending, number):
     try:
         while True:
             exchange = f"{attempt}/{index}"
-            await lease.hold(record, exchange, Usd(held), blobs=REQUEST, **ASKED)
+            await hold(lease, record, exchange, Usd(held), blobs=REQUEST, **ASKED)
             # from here on it costs
             charged = held if drain else random.randint(0, 3)
             say("sent", exchange, charged)
@@ -90,7 +90,7 @@ async def test_callers_on_a_budget_for_one_pay_for_one_at_a_time(tmp_path: Path)
         for index in range(6):
             exchange = f"{attempt}/{index}"
             try:
-                await lease.hold(record, exchange, Usd.parse("0.6"), blobs=REQUEST, **ASKED)
+                await hold(lease, record, exchange, Usd.parse("0.6"), blobs=REQUEST, **ASKED)
             except Refusal as refusal:
                 assert refusal.reason.id == "ceiling_reached"
                 refused += 1

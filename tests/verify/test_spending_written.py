@@ -36,6 +36,7 @@ from proctor.study import Block, Design, Plan, Trial, plan
 from proctor.study.design import BudgetDesign, ModelMoney, QuestionsDesign
 from proctor_verify import Status, verify
 from run_parts import PRICE, VERSION, admit, design
+from spending_parts import hold
 
 TASKS = ("q0", "q1", "q2")
 MODELS = ("moon", "sun")
@@ -195,7 +196,7 @@ class Opening:
             }
             try:
                 bounds = {"input_bound": inputs, "output_bound": outputs}
-                await lease.hold(record, exchange, held, blobs={"request": exchange.encode()}, **asked, **bounds)
+                await hold(lease, record, exchange, held, blobs={"request": exchange.encode()}, **asked, **bounds)
             except Refusal as refusal:
                 lease.end()
                 return refusal

@@ -44,28 +44,6 @@ class Lease:
         self._held: dict[str, Usd] = {}
         self._stale = False
 
-    async def hold(
-        self,
-        writer: EntryWriter,
-        exchange: str,
-        held: Usd,
-        *,
-        blobs: Mapping[str, Content] | None = None,
-        **body: Any,
-    ) -> None:
-        """`take`, and wait until its entry is durable: it may be sent. Cancelled, it ends as released on the record.
-
-        A refusal for money is on the record too; that of a stale lease is not, for its attempt may have ended.
-
-        Raises: as `take`, and the writer's Refusal.
-        """
-        refusal = self._take(writer, exchange, held, blobs, body)
-        if refusal is not None:
-            self.refuse(writer, refusal, held, route=body["route"], blobs=blobs)
-            await writer.settle()
-            raise refusal
-        await self.confirm(writer, exchange)
-
     def take(
         self,
         writer: EntryWriter,
@@ -89,9 +67,22 @@ class Lease:
                 on the record with `refuse`; LEASE_STALE: its attempt may have ended; and the journal's.
             ValueError: the exchange is another attempt's or in flight, the amount is negative, fields are missing.
         """
-        refusal = self._take(writer, exchange, held, blobs, body)
+        if not exchange.startswith(f"{self.attempt}/"):
+            raise ValueError(f"{exchange} is no exchange of {self.attempt}")
+        if self._stale:
+            raise Refusal(
+                Reason.LEASE_STALE, "the attempt's right to spend has ended", observed=exchange, required="a live lease"
+            )
+        refusal = self._authority.hold(exchange, self._block, held)
         if refusal is not None:
             raise refusal
+        self._held[exchange] = held
+        try:
+            whole = {**body, "exchange": exchange, "model": self.model, "held": str(held)}
+            writer.post(Kind.EXCHANGE_ADMITTED, blobs, **whole)
+        except BaseException:
+            self._drop(exchange)
+            raise
 
     def refuse(
         self,
@@ -165,30 +156,3 @@ class Lease:
     def _drop(self, exchange: str) -> None:
         self._authority.drop(exchange)
         del self._held[exchange]
-
-    def _take(
-        self,
-        writer: EntryWriter,
-        exchange: str,
-        held: Usd,
-        blobs: Mapping[str, Content] | None,
-        body: Mapping[str, Any],
-    ) -> Refusal | None:
-        """`take`, which returns a refusal for money."""
-        if not exchange.startswith(f"{self.attempt}/"):
-            raise ValueError(f"{exchange} is no exchange of {self.attempt}")
-        if self._stale:
-            raise Refusal(
-                Reason.LEASE_STALE, "the attempt's right to spend has ended", observed=exchange, required="a live lease"
-            )
-        refusal = self._authority.hold(exchange, self._block, held)
-        if refusal is not None:
-            return refusal
-        self._held[exchange] = held
-        try:
-            whole = {**body, "exchange": exchange, "model": self.model, "held": str(held)}
-            writer.post(Kind.EXCHANGE_ADMITTED, blobs, **whole)
-        except BaseException:
-            self._drop(exchange)
-            raise
-        return None
