@@ -13,10 +13,14 @@ from proctor_verify.design_parts import Parts, read_parts, read_selection
 from proctor_verify.errors import Unreadable
 from proctor_verify.schema import ASSURANCE
 from proctor_verify.shapes import NUMBER, SHA256, TEXT, list_of, or_null, record
+from proctor_verify.strictjson import loads_canonical
 from proctor_verify.verdicts import Rule
 from proctor_verify.vocabulary import NETWORKS
 
 MAX_TRIALS = 5_000_000
+# Of `design.json`; parts are its bytes `{`, `[` and `,`: what they enclose and separate takes memory.
+MAX_BYTES = 64 << 20
+MAX_PARTS = 1_000_000
 NO_TRIAL = -1
 
 
@@ -95,6 +99,14 @@ class Design:
     def trials(self) -> int:
         """How many (task, model, arm, epoch) are planned."""
         return self.blocks * len(self.arms)
+
+    @classmethod
+    def of(cls, raw: bytes) -> Design:
+        """From the bytes of `design.json`. Raises Unreadable."""
+        parts = sum(map(raw.count, (b"{", b"[", b",")))
+        if parts > MAX_PARTS:
+            raise Unreadable(f"has {parts:,} parts, more than {MAX_PARTS:,}")
+        return cls.read(loads_canonical(raw, max_bytes=MAX_BYTES))
 
     @classmethod
     def read(cls, value: Any) -> Design:

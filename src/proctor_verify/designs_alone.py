@@ -9,13 +9,11 @@ from typing import Any
 
 from proctor_verify.checks import DESIGN_RULES
 from proctor_verify.checks.design import Plan
-from proctor_verify.design import MAX_TRIALS, Design
+from proctor_verify.design import MAX_BYTES, MAX_TRIALS, Design
 from proctor_verify.errors import Unreadable
 from proctor_verify.outside import small_file
 from proctor_verify.prices import usd
 from proctor_verify.report import Report, Status, plain
-from proctor_verify.run import MAX_DESIGN
-from proctor_verify.strictjson import loads_canonical
 
 WHEN = "when: nothing here shows since when this design stands; compare its digest with one noted before the run"
 
@@ -61,7 +59,7 @@ def verify_design(path: str | PathLike[str]) -> DesignReport:
         path: a file that holds the bytes of a `design.json`, whatever it is called.
     """
     try:
-        raw = small_file(path, MAX_DESIGN)
+        raw = small_file(path, MAX_BYTES)
     except Unreadable as error:
         return DesignReport(Report((), unreadable=f"{plain(path)}: {error}"))
     return judged(raw)
@@ -119,7 +117,7 @@ def render_design_text(found: DesignReport) -> str:
 
 def _design(raw: bytes) -> tuple[Design | None, str | None]:
     try:
-        design = Design.read(loads_canonical(raw, max_bytes=MAX_DESIGN))
+        design = Design.of(raw)
         if design.trials > MAX_TRIALS:
             raise Unreadable(f"{design.trials:,} trials are planned, more than {MAX_TRIALS:,}")
     except Unreadable as error:

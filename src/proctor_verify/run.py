@@ -13,7 +13,7 @@ from typing import Any
 
 from proctor_verify.anchors import Receipts
 from proctor_verify.aside import Aside
-from proctor_verify.design import NO_TRIAL, Design, Trials
+from proctor_verify.design import MAX_BYTES, NO_TRIAL, Design, Trials
 from proctor_verify.elsewhere import Elsewhere
 from proctor_verify.errors import Unreadable
 from proctor_verify.facts import SUPERSEDED, Blocks, EndedAttempt, FileFact, Grade, OpenAttempt, Tally
@@ -24,11 +24,9 @@ from proctor_verify.money import Flight, Money
 from proctor_verify.notes import TrustRoot
 from proctor_verify.order import Order
 from proctor_verify.prices import pico
-from proctor_verify.strictjson import loads_canonical
 from proctor_verify.vocabulary import BOUNDARIES, COUNTS
 from proctor_verify.withheld import Withheld
 
-MAX_DESIGN = 256 << 20
 ZEROS = "0" * 64
 
 
@@ -80,9 +78,9 @@ class Run:
 
     def _read_design(self) -> None:
         try:
-            raw = self.folder.read("design.json", MAX_DESIGN)
+            raw = self.folder.read("design.json", MAX_BYTES)
             self.design_sha256 = hashlib.sha256(raw).hexdigest()
-            design = Design.read(loads_canonical(raw, max_bytes=MAX_DESIGN))
+            design = Design.of(raw)
             del raw
             self.trials = Trials(design)
         except Unreadable as error:

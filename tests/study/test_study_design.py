@@ -320,3 +320,28 @@ def test_what_is_no_design_s_file_is_refused_unread(how: str, tmp_path: Path) ->
     with pytest.raises(Refusal) as refused:
         read_design(file)
     assert refused.value.reason is Reason.EVIDENCE_UNREADABLE
+
+
+def test_a_design_that_is_too_large_is_refused_before_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = load_study(make(tmp_path))
+    made, _ = freeze(loaded, "main", Parts(TASKS))
+    assert made is not None
+    written = made.to_bytes()
+    parts = sum(map(written.count, (b"{", b"[", b",")))
+    for bound, most in (("MAX_DESIGN_BYTES", len(written)), ("MAX_DESIGN_PARTS", parts)):
+        with monkeypatch.context() as patched:
+            patched.setattr(f"proctor.study.design.{bound}", most)
+            assert freeze(loaded, "main", Parts(TASKS))[0] is not None
+            patched.setattr(f"proctor.study.design.{bound}", most - 1)
+            design, (refusal,) = freeze(loaded, "main", Parts(TASKS))
+            assert (design, refusal.reason, refusal.path) == (None, Reason.INVALID_VALUE, "tasks")
+
+
+def test_a_design_of_too_many_parts_is_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "design.json"
+    file.write_bytes(b"[" + b",".join([b"0"] * 1_000_001) + b"]")
+    with pytest.raises(Refusal) as refused:
+        read_design(file)
+    assert refused.value.reason is Reason.EVIDENCE_UNREADABLE and "1,000,000 parts" in str(refused.value)

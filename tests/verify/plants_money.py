@@ -139,6 +139,7 @@ def _shape(what: str, alter: Callable[[Body], None]) -> None:
     BARE.before_sealing("design.plan", what)(lambda s: alter(s.design))
 
 
+_shape("more parts than a design may have", lambda d: d["study"].update(question="," * 1_000_000))
 _shape("a selection of another form", lambda d: d.update(selection={"limit": 3, "tasks": []}))
 _shape("a selection that is none", lambda d: d.update(selection=None))
 _shape("a selection of no tasks", lambda d: d.update(selection={"limit": 0}))

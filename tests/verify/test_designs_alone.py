@@ -14,9 +14,11 @@ from money_stories import bare_story, money_design
 from plants import Plant
 from primitives import Body, canonical, sha256
 
+from proctor.study.design import MAX_DESIGN_BYTES, MAX_DESIGN_PARTS
 from proctor_verify import Status, verify, verify_design
 from proctor_verify.checks import DESIGN_RULES
 from proctor_verify.cli import main
+from proctor_verify.design import MAX_BYTES, MAX_PARTS
 
 ALONE = ["design.plan", *(rule.id for rule in DESIGN_RULES)]
 # The faults of a design whose run says nothing else of it.
@@ -119,3 +121,14 @@ def test_a_design_has_no_key_and_no_run(tmp_path: Path, capsys: pytest.CaptureFi
             main(wrong)
         assert ended.value.code == 2
     assert "argument" in capsys.readouterr().err
+
+
+def test_how_large_a_design_may_be_is_the_same_before_a_run_and_after(tmp_path: Path) -> None:
+    assert (MAX_BYTES, MAX_PARTS) == (MAX_DESIGN_BYTES, MAX_DESIGN_PARTS)
+    file = tmp_path / "design.json"
+    for parts, said in ((MAX_PARTS, "format is missing"), (MAX_PARTS + 1, "1,000,001 parts, more than 1,000,000")):
+        file.write_bytes(b'{"x":[' + b",".join([b"0"] * (parts - 1)) + b"]}")
+        assert said in repr(verify_design(file))
+    with file.open("wb") as stream:
+        stream.truncate(MAX_BYTES + 1)
+    assert verify_design(file).exit_status == 2

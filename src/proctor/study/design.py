@@ -33,7 +33,9 @@ from proctor.study.actors import (
 FORMAT: Final = 1
 # the format of a task that is a row of a question set
 QUESTION = "question"
-MAX_DESIGN_BYTES = 256 * 2**20
+# a design is bytes and parts, each `{`, `[` and `,` counted: what is read as a value of many small parts takes memory
+MAX_DESIGN_BYTES = 64 * 2**20
+MAX_DESIGN_PARTS = 1_000_000
 
 _TASKS = "\0tasks"
 _TOGETHER = 256
@@ -211,10 +213,21 @@ class Design:
     @cached_property
     def sha256(self) -> str:
         """The design's identity: SHA-256 of `design.json`, hex."""
-        digest = hashlib.sha256()
-        for part in self._written():
-            digest.update(part)
-        return digest.hexdigest()
+        return self._measured[0]
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether `design.json` would be larger than anybody reads."""
+        return self._measured[1] > MAX_DESIGN_BYTES or self._measured[2] > MAX_DESIGN_PARTS
+
+    @cached_property
+    def _measured(self) -> tuple[str, int, int]:
+        """Digest, bytes and parts of what is written."""
+        digest, size, parts = hashlib.sha256(), 0, 0
+        for written in self._written():
+            digest.update(written)
+            size, parts = size + len(written), parts + _parts(written)
+        return digest.hexdigest(), size, parts
 
     def _written(self) -> Iterator[bytes]:
         # tasks some at a time: 100,000 of them as JSON values at once would be most of what a run takes of memory
@@ -285,17 +298,23 @@ def read_design(file: Path) -> Design:
     except OSError as error:
         message = f"the design cannot be read: {error.strerror or error}"
         raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path=file.name) from error
-    if data is None:
-        message = f"the design is no file of at most {MAX_DESIGN_BYTES:,} bytes"
+    if data is None or _parts(data) > MAX_DESIGN_PARTS:
+        message = f"the design is no file of at most {MAX_DESIGN_BYTES:,} bytes and {MAX_DESIGN_PARTS:,} parts"
         raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path=file.name)
     try:
         # straight from the bytes: what no strict reader would take is not what is written back, and its digest differs
-        design = _ADAPTER.validate_json(data)
+        design: Design | None = _ADAPTER.validate_json(data)
     except ValidationError:
+        design = None
+    if design is None:
         design = _design(loads(data, max_bytes=MAX_DESIGN_BYTES, path=file.name), file.name)
     if hashlib.sha256(data).hexdigest() != design.sha256:
         raise _damaged("it is not in its canonical form, or holds what no design does", file.name)
     return design
+
+
+def _parts(data: bytes) -> int:
+    return sum(map(data.count, (b"{", b"[", b",")))
 
 
 def _design(value: object, path: str) -> Design:

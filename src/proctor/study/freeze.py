@@ -13,6 +13,8 @@ from proctor.study.actors import ArmDesign, FunctionDesign, ModelDesign, ToolDes
 from proctor.study.arms import Resolved
 from proctor.study.design import (
     FORMAT,
+    MAX_DESIGN_BYTES,
+    MAX_DESIGN_PARTS,
     AnchorDesign,
     BudgetDesign,
     Design,
@@ -61,7 +63,8 @@ def freeze(
         parts: what the study names, as it was found.
         selection: what the command line narrows; recorded in the design, and the denominators are what is left.
 
-    Refusals: UNKNOWN_NAME, TASK_DUPLICATE, NOTHING_SELECTED, INVALID_VALUE (a limit below 1), and the study's own.
+    Refusals: UNKNOWN_NAME, TASK_DUPLICATE, NOTHING_SELECTED, INVALID_VALUE (a limit below 1, too many
+    tasks), and the study's own.
     """
     if loaded.file is None or loaded.resolved is None or loaded.refusals:
         return None, list(loaded.refusals)
@@ -88,7 +91,19 @@ def freeze(
     named = [model for model in narrowed.models or models if model in parts.models]
     used = replace(parts, tasks=chosen, models={model: parts.models[model] for model in named})
     budget = _budget(loaded.file, table, len(parts.tasks) * table.epochs)
-    return _design(loaded.file, loaded.resolved, stage, table, arms, used, budget, narrowed), []
+    design = _design(loaded.file, loaded.resolved, stage, table, arms, used, budget, narrowed)
+    return (None, [_too_large(design)]) if design.is_too_large else (design, [])
+
+
+def _too_large(design: Design) -> Refusal:
+    return Refusal(
+        Reason.INVALID_VALUE,
+        "the design is too large: nobody would read it",
+        path="tasks",
+        observed=f"{len(design.tasks):,} tasks",
+        required=f"{MAX_DESIGN_BYTES:,} bytes and {MAX_DESIGN_PARTS:,} values in `design.json` at most",
+        remedy="Make several stages of it, or give fewer tasks with `--limit`.",
+    )
 
 
 def _arms(

@@ -20,6 +20,8 @@ export function readDesign(report, folder) {
   const sha256 = sha256hex(bytes);
   let fault;
   try {
+    const parts = bytes.reduce((count, byte) => count + (byte === 0x7b || byte === 0x5b || byte === 0x2c), 0);
+    if (bytes.length > 67_108_864 || parts > 1_000_000) throw new JsonFault("larger than a design may be");
     const value = readCanonical(bytes);
     fault = designFault(value);
     if (fault === null) {
