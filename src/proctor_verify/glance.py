@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from re import Pattern
 
-from proctor_verify import texts
+from proctor_verify import patterns
 from proctor_verify.schema import ENVELOPE, KINDS
 from proctor_verify.shapes import Shape
 from proctor_verify.strictjson import MAX_BYTES, loads_plain
@@ -45,14 +45,14 @@ def _rest() -> Pattern[bytes]:
     """All of an entry but its body, which comes first."""
     members = {name: shape.text for name, shape in ENVELOPE.items() if name != "body"}
     members["kind"] = f'"({"|".join(map(re.escape, KINDS))})"'
-    return re.compile(str(texts.record(members)).replace(r"\{", ",", 1).encode())
+    return re.compile(str(patterns.record(members)).replace(r"\{", ",", 1).encode())
 
 
 def _body(fields: dict[str, Shape]) -> tuple[Pattern[bytes], tuple[Shape, ...]]:
     """The pattern of a body, and of what shape each of its groups must be found to be."""
     members = {name: shape.text or _FLAT for name, shape in fields.items()}
     apart = tuple(fields[name] for name in sorted(fields) if fields[name].text is None)
-    return re.compile(str(texts.record(members)).encode()), apart
+    return re.compile(str(patterns.record(members)).encode()), apart
 
 
 _REST = _rest()

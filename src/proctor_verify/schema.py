@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from proctor_verify import texts
+from proctor_verify import patterns
 from proctor_verify.shapes import (
     COUNT,
     FLAG,
@@ -27,7 +27,18 @@ from proctor_verify.shapes import (
     record,
     where,
 )
-from proctor_verify.vocabulary import ANCHORS, BUCKETS, CAUSES, EXITS, MUTATIONS, NETWORKS, REASONS, SCOPES, SCORERS
+from proctor_verify.vocabulary import (
+    ANCHORS,
+    BOUNDARIES,
+    BUCKETS,
+    CAUSES,
+    EXITS,
+    MUTATIONS,
+    NETWORKS,
+    REASONS,
+    SCOPES,
+    SCORERS,
+)
 
 RUN_ID = matches(r"[0-9A-Za-z_-]{1,64}", "an id")
 TRIAL = matches(r"[0-9a-f]{16}", "a trial id")
@@ -40,9 +51,8 @@ CAUSE = among("a cause of a drain", CAUSES | REASONS)
 ANCHOR = among("an anchor", ANCHORS)
 EXIT = Shape("an exit status of a run", lambda v: type(v) is int and v in EXITS)
 
-_BOUNDARIES = ("env-ready", "pre-verify", "post-verify")
 # Phases are named as whoever takes the times likes; these are the usual ones.
-_PHASES = ("sent", "first_byte", "last_byte", "start", "agent", "score", "close", *_BOUNDARIES)
+_PHASES = ("sent", "first_byte", "last_byte", "start", "agent", "score", "close", *BOUNDARIES)
 _FILE_REF = record(path=TEXT, sha256=SHA256)
 _SIZED_FILE = record(path=TEXT, sha256=SHA256, size=COUNT)
 _KEY = record(vkey=TEXT, fingerprint=matches(r"sha256:[0-9a-f]{64}", "sha256: and 64 hex digits"))
@@ -64,17 +74,17 @@ _BLOBS = (_BLOB, _BLOB_OR_NULL)
 _USAGE = Shape(
     "an object of counts from 1 by token bucket",
     lambda v: type(v) is dict and all(bucket in BUCKETS and FROM_ONE.holds(count) for bucket, count in v.items()),
-    texts.some_of(dict.fromkeys(BUCKETS, texts.FROM_ONE)),
+    patterns.some_of(dict.fromkeys(BUCKETS, patterns.FROM_ONE)),
 )
 _NUMBERS = Shape(
     "an object of numbers",
     lambda v: type(v) is dict and all(map(NUMBER.holds, v.values())),
-    texts.at_most_one(texts.NUMBER),
+    patterns.at_most_one(patterns.NUMBER),
 )
 _TIMING = Shape(
     "an object of nanoseconds",
     lambda v: type(v) is dict and all(map(COUNT.holds, v.values())),
-    texts.some_of(dict.fromkeys(_PHASES, texts.COUNT)),
+    patterns.some_of(dict.fromkeys(_PHASES, patterns.COUNT)),
 )
 _TEXTS = list_of(TEXT)
 _END: dict[str, Shape] = {
@@ -87,12 +97,12 @@ _END: dict[str, Shape] = {
     "limit_hit": or_null(TEXT),
     "start_error": or_null(TEXT),
 }
-_EXITED = {"exit_code": texts.integer(0, 255), "signal": texts.NULL, "start_error": texts.NULL}
+_EXITED = {"exit_code": patterns.integer(0, 255), "signal": patterns.NULL, "start_error": patterns.NULL}
 _ENDED = where(
     record(**_END),
     "one of exit_code and signal null and the other not, unless there is a start_error",
     lambda v: v["start_error"] is not None or (v["exit_code"] is None) != (v["signal"] is None),
-    texts.record({name: shape.text for name, shape in _END.items()} | _EXITED),
+    patterns.record({name: shape.text for name, shape in _END.items()} | _EXITED),
 )
 _LIMITS = list_of(
     record(name=TEXT, wanted=or_null(NUMBER), enforced=or_null(NUMBER), how=or_null(TEXT), why_not=or_null(TEXT))
@@ -110,7 +120,7 @@ _VERSION = where(
     record(available=FLAG, value=or_null(TEXT), reason=or_null(TEXT)),
     "a value exactly where it is available, and no reason there",
     lambda v: v["available"] == (v["value"] is not None) and not (v["available"] and v["reason"] is not None),
-    texts.record({"available": "true", "value": texts.STRING, "reason": texts.NULL}),
+    patterns.record({"available": "true", "value": patterns.STRING, "reason": patterns.NULL}),
 )
 _TESTS = where(
     record(
@@ -195,7 +205,7 @@ KINDS: dict[str, dict[str, Shape]] = {
         "limits": _LIMITS,
         "base_substituted": or_null(_STAND_IN),
     },
-    "attempt.boundary": {"attempt": ATTEMPT, "boundary": one_of(*_BOUNDARIES)},
+    "attempt.boundary": {"attempt": ATTEMPT, "boundary": one_of(*BOUNDARIES)},
     "agent.started": {
         "attempt": ATTEMPT,
         "agent": TEXT,

@@ -7,7 +7,7 @@ from calendar import isleap
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from proctor_verify import texts
+from proctor_verify import patterns
 
 Holds = Callable[[Any], bool]
 
@@ -27,7 +27,7 @@ class Shape(NamedTuple):
 def matches(pattern: str, words: str) -> Shape:
     """Text that a pattern, which is one of characters that JSON writes as they are, matches as a whole."""
     fullmatch = re.compile(pattern, re.ASCII).fullmatch
-    return Shape(words, lambda v: type(v) is str and fullmatch(v) is not None, texts.matching(pattern))
+    return Shape(words, lambda v: type(v) is str and fullmatch(v) is not None, patterns.matching(pattern))
 
 
 def one_of(*words: str) -> Shape:
@@ -37,13 +37,13 @@ def one_of(*words: str) -> Shape:
 
 def among(words: str, allowed: frozenset[str]) -> Shape:
     """One of many words, which `words` describes."""
-    return Shape(words, lambda v: type(v) is str and v in allowed, texts.words(allowed))
+    return Shape(words, lambda v: type(v) is str and v in allowed, patterns.words(allowed))
 
 
 def or_null(shape: Shape) -> Shape:
     """That, or null."""
     holds = shape.holds
-    text = texts.either([texts.NULL, shape.text])
+    text = patterns.either([patterns.NULL, shape.text])
     return Shape(f"{shape.words}, or null", lambda v: v is None or holds(v), text)
 
 
@@ -51,7 +51,7 @@ def list_of(shape: Shape) -> Shape:
     """A list of these."""
     holds = shape.holds
     words = f"a list, each {shape.words}"
-    return Shape(words, lambda v: type(v) is list and all(map(holds, v)), texts.list_of(shape.text))
+    return Shape(words, lambda v: type(v) is list and all(map(holds, v)), patterns.list_of(shape.text))
 
 
 def record(**fields: Shape) -> Shape:
@@ -62,7 +62,7 @@ def record(**fields: Shape) -> Shape:
     return Shape(
         words,
         lambda v: type(v) is dict and v.keys() == keys and all(holds(v[name]) for name, holds in tests),
-        texts.record({name: shape.text for name, shape in fields.items()}),
+        patterns.record({name: shape.text for name, shape in fields.items()}),
     )
 
 
@@ -83,7 +83,7 @@ def either(first: Shape, second: Shape) -> Shape:
     return Shape(
         f"{first.words}; or {second.words}",
         lambda v: first.holds(v) or second.holds(v),
-        texts.either([first.text, second.text]),
+        patterns.either([first.text, second.text]),
     )
 
 
@@ -96,14 +96,14 @@ def where(shape: Shape, words: str, holds: Holds, text: str | None = None) -> Sh
 def integer(least: int, most: int) -> Shape:
     """An integer within bounds; neither a boolean nor a float is one."""
     words = f"an integer from {least} to {most}"
-    return Shape(words, lambda v: type(v) is int and least <= v <= most, texts.integer(least, most))
+    return Shape(words, lambda v: type(v) is int and least <= v <= most, patterns.integer(least, most))
 
 
-TEXT = Shape("text", lambda v: type(v) is str, texts.STRING)
-COUNT = Shape("an integer of 0 or more", lambda v: type(v) is int and v >= 0, texts.COUNT)
-FROM_ONE = Shape("an integer of 1 or more", lambda v: type(v) is int and v >= 1, texts.FROM_ONE)
-NUMBER = Shape("a number", lambda v: type(v) is int or type(v) is float, texts.NUMBER)
-FLAG = Shape("true or false", lambda v: type(v) is bool, texts.FLAG)
+TEXT = Shape("text", lambda v: type(v) is str, patterns.STRING)
+COUNT = Shape("an integer of 0 or more", lambda v: type(v) is int and v >= 0, patterns.COUNT)
+FROM_ONE = Shape("an integer of 1 or more", lambda v: type(v) is int and v >= 1, patterns.FROM_ONE)
+NUMBER = Shape("a number", lambda v: type(v) is int or type(v) is float, patterns.NUMBER)
+FLAG = Shape("true or false", lambda v: type(v) is bool, patterns.FLAG)
 OBJECT = Shape("an object", lambda v: type(v) is dict)
 # No run spends more than 10^15 dollars; the bound keeps sums short.
 MONEY = matches(r"(?:0|[1-9][0-9]{0,15})\.[0-9]{12}", "an amount of money, 0 or more, with exactly 12 decimals")
@@ -114,5 +114,5 @@ _moment = re.compile(_MOMENT, re.ASCII).fullmatch
 TIME = Shape(
     "a UTC time with 6 decimals and Z",
     lambda v: type(v) is str and _moment(v) is not None and (v[5:10] != "02-29" or isleap(int(v[:4]))),
-    texts.moment(_MOMENT),
+    patterns.moment(_MOMENT),
 )

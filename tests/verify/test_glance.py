@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from money_stories import money_story
 from stories import full_story
 
-from proctor_verify import canonical, texts
+from proctor_verify import canonical, patterns
 from proctor_verify.errors import Unreadable
 from proctor_verify.glance import is_entry
 from proctor_verify.schema import ENVELOPE, KINDS, body_fault, envelope_fault
@@ -135,7 +135,7 @@ def test_text_of_a_shape_is_canonical_and_of_that_shape(name: str, data: st.Data
     shapes = [fields[name] for fields in (ENVELOPE, *KINDS.values()) if name in fields and fields[name].text]
     if shapes:
         shape = data.draw(st.sampled_from(shapes))
-        text = data.draw(st.from_regex(str(texts.record({"it": shape.text})), fullmatch=True))
+        text = data.draw(st.from_regex(str(patterns.record({"it": shape.text})), fullmatch=True))
         if text.isascii():
             assert shape.holds(loads_canonical(text.encode())["it"]), text
 

@@ -48,9 +48,9 @@ def integer(least: int, most: int) -> str | None:
     return either(any_of)
 
 
-def either(texts: Iterable[str | None]) -> str | None:
+def either(patterns: Iterable[str | None]) -> str | None:
     """One or the other."""
-    there = [text for text in texts if text is not None]
+    there = [pattern for pattern in patterns if pattern is not None]
     return f"(?:{'|'.join(there)})" if there else None
 
 
