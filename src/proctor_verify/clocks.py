@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
-from proctor_verify.checks.heads import head_fault
+from proctor_verify.checks.heads import witnessed
 from proctor_verify.journal import Entry
-from proctor_verify.places import witnessed_here
 from proctor_verify.run import Run
 
 MINUTE = timedelta(minutes=1)
@@ -72,7 +71,7 @@ def contradicted(run: Run) -> Iterator[str]:
     late = [_lead(receipt.ended, run.receipts.named_at.get(receipt.path)) for receipt in run.receipts.sound]
     yield from _said(early, "receipts are dated", "before an entry that their checkpoint covers")
     yield from _said(late, "receipts are dated", "after the entry that names them")
-    signed = [_lead(run.times.get(size), when) for size, when in _witnessed(run)]
+    signed = [_lead(run.times.get(size), when) for size, when in _signed(run)]
     yield from _said(signed, "signatures of witnesses are dated", "before an entry that they cover")
 
 
@@ -90,16 +89,9 @@ def _lead(time: str | None, other: str | None) -> timedelta:
     return datetime.fromisoformat(time) - datetime.fromisoformat(other)
 
 
-def _witnessed(run: Run) -> Iterator[tuple[int, str]]:
+def _signed(run: Run) -> Iterator[tuple[int, str]]:
     """The size that a witness signed, and when, where its signature says so."""
-    witnesses = run.elsewhere.asked.witnesses
-    if not witnesses:
-        return
-    heads = [head for place in run.elsewhere.places for head in place.heads]
-    heads += [run.elsewhere.since] if run.elsewhere.since is not None else []
-    heads += witnessed_here(run.folder, sorted(run.note_sizes), witnesses)
-    for head in heads:
-        if head_fault(run, head) is None:
-            for seen in head.seen_by:
-                if seen is not None and seen.time is not None:
-                    yield head.size, datetime.fromtimestamp(min(seen.time, _LAST), UTC).isoformat()
+    for head in witnessed(run):
+        for seen in head.seen_by:
+            if seen is not None and seen.time is not None:
+                yield head.size, datetime.fromtimestamp(min(seen.time, _LAST), UTC).isoformat()

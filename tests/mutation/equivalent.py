@@ -43,8 +43,8 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         _ENCODES,
     ),
     Equivalent(
-        "proctor_verify.checks.keys",
-        "Seen.finish",
+        "proctor_verify.checks.heads",
+        "witnessed",
         "if not witnesses",
         "if False",
         "where there are none, nothing is said of any: it saves reading the run's checkpoints alone",

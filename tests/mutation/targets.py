@@ -16,18 +16,18 @@ RULES: Mapping[str, tuple[str, ...]] = {
     "proctor_verify.schema": ("verify/test_schema.py", "verify/test_bodies.py"),
     "proctor_verify.shapes": ("verify/test_shapes.py",),
     "proctor_verify.strictbase64": ("verify/test_notes_vectors.py", "verify/test_proof_files.py"),
-    "proctor_verify.verdicts": ("verify/test_standing.py",),
     "proctor_verify.strictjson": ("verify/test_quick_json.py", "verify/test_json_vectors.py"),
+    "proctor_verify.verdicts": ("verify/test_standing.py",),
 }
 # Checks of which more than stories are asked.
 CHECKS: Mapping[str, tuple[str, ...]] = {
     "proctor_verify.checks.anchors": ("verify/test_anchor_edges.py", "verify/test_anchor_stories.py"),
     "proctor_verify.checks.attempts": ("verify/test_findings.py",),
     "proctor_verify.checks.checkpoints": ("verify/test_anchor_stories.py",),
-    "proctor_verify.checks.keys": ("verify/test_witnesses.py",),
     "proctor_verify.checks.files": ("verify/test_kept_from_us.py", "verify/test_findings.py"),
-    "proctor_verify.checks.heads": ("verify/test_heads.py",),
+    "proctor_verify.checks.heads": ("verify/test_heads.py", "verify/test_witnesses.py"),
     "proctor_verify.checks.journal": ("verify/test_findings.py",),
+    "proctor_verify.checks.keys": ("verify/test_witnesses.py",),
     "proctor_verify.checks.packs": ("verify/test_frames.py",),
 }
 # Guards and what they lean on. Modules of guards are found by their registries, and judged by the first of these.

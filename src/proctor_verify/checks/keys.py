@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from proctor_verify import notes
 from proctor_verify.check import Check
-from proctor_verify.checks.heads import head_fault
-from proctor_verify.elsewhere import Head, first_entries
+from proctor_verify.checks.heads import witnessed
+from proctor_verify.elsewhere import first_entries
 from proctor_verify.errors import Unreadable
 from proctor_verify.journal import Entry
-from proctor_verify.places import witnessed_here
 from proctor_verify.run import Run
 
 _OPENING = ("run.admitted", "run.resumed")
@@ -95,11 +92,8 @@ class Seen(Check):
             self._own.add(key.raw)
 
     def finish(self) -> None:
-        witnesses = self.run.elsewhere.asked.witnesses
-        if not witnesses:
-            return
-        heads, said = list(self._heads()), []
-        for at, witness in enumerate(witnesses):
+        heads, said = list(witnessed(self.run)), []
+        for at, witness in enumerate(self.run.elsewhere.asked.witnesses):
             self.looked += 1
             signed = [(head.size, seen.time) for head in heads if (seen := head.seen_by[at]) is not None]
             if witness.key.raw in self._own:
@@ -110,13 +104,6 @@ class Seen(Check):
                 # the largest, and of those the one that was signed last, as far as that is said
                 said.append(signed_words(witness, *max(signed, key=lambda each: (each[0], each[1] or 0))))
         self.said = "; ".join(said)
-
-    def _heads(self) -> Iterator[Head]:
-        run = self.run
-        found = [head for place in run.elsewhere.places for head in place.heads]
-        found += [run.elsewhere.since] if run.elsewhere.since is not None else []
-        found += witnessed_here(run.folder, sorted(run.note_sizes), run.elsewhere.asked.witnesses)
-        return (head for head in found if head_fault(run, head) is None)
 
 
 def signed_words(witness: notes.Witness, size: int, time: int | None) -> str:
