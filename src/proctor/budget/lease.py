@@ -95,8 +95,8 @@ class Lease:
     ) -> None:
         """Post `exchange.refused`: a request that is not sent. Raises the journal's Refusal."""
         said = {"model": self.model, "reason": refusal.reason.id, "held": str(held), "message": refusal.message}
-        body = {**said, "route": route}
-        writer.post(Kind.EXCHANGE_REFUSED, blobs, **(body if blobs else {**body, "request": None}))
+        unread = {} if blobs else {"request": None}
+        writer.post(Kind.EXCHANGE_REFUSED, blobs, **said, route=route, **unread)
 
     async def confirm(self, writer: EntryWriter, exchange: str) -> None:
         """Wait until what was taken is durable; cancelled, it ends as released on the record. Raises Refusal."""

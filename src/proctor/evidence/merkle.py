@@ -1,7 +1,7 @@
 """The Merkle tree over the journal's lines: RFC 6962 with SHA-256, sections 2.1 to 2.1.2.
 
 A tree is held as a compact range: the roots of its perfect subtrees, largest first, one for each bit of its size.
-That is all an append, a root or a restart needs; the leaves are never read again.
+That is all an append or a root needs; the leaves are not kept.
 """
 
 from __future__ import annotations
@@ -62,10 +62,6 @@ class CompactRange:
         for peak in reversed(larger):
             root = node_hash(peak, root)
         return root
-
-    def state(self) -> tuple[int, list[str]]:
-        """Size and hex hashes of the perfect subtrees, largest first."""
-        return self._size, [peak.hex() for peak in self._peaks]
 
 
 def root(leaves: Sequence[bytes]) -> bytes:
