@@ -13,6 +13,7 @@ from typing import Any
 from proctor.admission.worlds import KINDS, sandbox_kind
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.sandboxes import SandboxChoice
 from proctor.core.tokens import seal_probe
 from proctor.sandbox.base import Availability, Capabilities, Tier
 from proctor.sandbox.namespace.limits import holdable
@@ -117,7 +118,7 @@ def _limits(found: Availability) -> list[Look]:
             looks.append(Look(f"{found.kind} {name}", None, f"no limit can be held: {why}", _add_limit(found.kind)))
         elif name in watched:
             held.setdefault("a watcher of proctor's", []).append(name)
-        elif found.kind != "namespace":
+        elif found.kind != SandboxChoice.NAMESPACE:
             held.setdefault("the engine", []).append(name)
         elif controller in groups:
             held.setdefault(f"control groups {groups[controller]}", []).append(name)
@@ -128,7 +129,7 @@ def _limits(found: Availability) -> list[Look]:
 
 
 def _add_limit(kind: str) -> str:
-    if kind == "docker":
+    if kind == SandboxChoice.DOCKER:
         return (
             "Give the engine a data folder on xfs that is mounted with `pquota`, or use the namespace sandbox for it."
         )
@@ -177,7 +178,7 @@ def _other_tier(found: Mapping[str, Availability]) -> Look:
             if settings
             else "In a container: start it with unshare allowed."
         )
-    docker = found["docker"].available
+    docker = found[SandboxChoice.DOCKER].available
     engine = "; docker without a gateway inside, where the user may use the engine's socket" if docker else ""
     return Look("as an ordinary user", may or None, namespace + engine, fix, {"user_namespaces": may})
 
@@ -211,7 +212,7 @@ def _said(refusal: Refusal) -> str:
 
 
 def _remedy(refusal: Refusal, kind: str) -> str:
-    if kind == "docker":
+    if kind == SandboxChoice.DOCKER:
         return _JOIN if _has_closed_socket(refusal) else _ADD_DOCKER
     return _ELSEWHERE if refusal.remedy in _TO_DOCTOR else refusal.remedy
 

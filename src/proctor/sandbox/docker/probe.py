@@ -12,12 +12,13 @@ from typing import Any
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.sandboxes import SandboxChoice
 from proctor.sandbox.base import Availability, Capabilities, Tier
 from proctor.sandbox.docker.config import NETWORKS
 from proctor.sandbox.docker.endpoint import find
 from proctor.sandbox.docker.engine import Engine, EngineError, Where, now, unavailable
 
-KIND = "docker"
+KIND = SandboxChoice.DOCKER.value
 # the oldest whose `stats` answers at once, which Docker 20.10 speaks
 _API = (1, 41)
 _QUOTAS = ("btrfs", "zfs", "devicemapper", "windowsfilter")

@@ -14,6 +14,7 @@ from typing import Any
 from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.sandboxes import SandboxChoice
 from proctor.core.tokens import Admitted, Probe
 from proctor.core.waiting import finish, in_thread
 from proctor.sandbox.base import (
@@ -48,7 +49,7 @@ _NETWORKS = frozenset({Network.NONE, Network.GATEWAY_ONLY, Network.PUBLIC})
 class NamespaceKind:
     """Sandboxes of Linux namespaces, with no daemon and no image. One launcher process serves all of its worlds."""
 
-    name = "namespace"
+    name = SandboxChoice.NAMESPACE.value
 
     def __init__(self) -> None:
         self._grounds = Grounds()

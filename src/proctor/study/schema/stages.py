@@ -28,6 +28,8 @@ from proctor.study.schema.values import (
     problem,
 )
 
+_Boundary = Literal["env-ready", "post-research", "pre-verify", "post-verify"]
+
 
 class Link(Table):
     """An earlier stage that must have ended, and what must be equal across the link."""
@@ -72,13 +74,12 @@ class Stage(Table):
     )
     arms: Names | None = Field(default=None, description="Arms of the stage; all arms of the study otherwise.")
     epochs: PositiveCount = Field(default=1, description="How often each task is tried in each arm.")
-    fork_at: Annotated[Literal["env-ready", "post-research", "pre-verify", "post-verify"] | None, Later()] = Field(
+    fork_at: Annotated[_Boundary | None, Later()] = Field(
         default=None, description="The boundary from which the arms of a block are forked."
     )
-    capture: Annotated[
-        Many[Literal["env-ready", "post-research", "pre-verify", "post-verify"]],
-        Later(),
-    ] = Field(default=(), description="Boundaries to capture in each attempt.")
+    capture: Annotated[Many[_Boundary], Later()] = Field(
+        default=(), description="Boundaries to capture in each attempt."
+    )
     keep_snapshots: Annotated[bool, Later()] = Field(default=False, description="Export captured worlds.")
     lanes: Annotated[PositiveCount, Field(le=1024)] = Field(default=1, description="Attempts at once, for each model.")
     deadline: Duration | None = Field(
