@@ -1,8 +1,9 @@
 """The mutation run over both registries: `python tests/mutation/run.py [--sample N --seed S] [--module M]`.
 
 Each mutant is one small change of a check, of a guard, or of what these lean on. It is judged in a process of its own:
-by the stories whose reading reaches the changed line, then by the tests of the module. One that all of them take for
-the real thing is a survivor, and the run fails, unless `equivalent.py` says why nothing can tell it apart.
+by the likeliest of the stories whose reading reaches the changed line, by the tests of the module, by all other such
+stories. One that all of them take for the real thing is a survivor, and the run fails, unless `equivalent.py` says why
+nothing can tell it apart.
 """
 
 from __future__ import annotations
