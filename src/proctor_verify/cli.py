@@ -21,11 +21,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         epilog="exit status: 0 all hold; 1 something fails or cannot be told; 2 could not read. "
         "Without --key nobody can tell who signed; that alone leaves the status as it is.",
     )
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("run", nargs="?", metavar="RUN", help="the run folder, or a receipt, a proof or an attestation")
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        metavar="RUN",
+        help="the run folder, or a receipt, a proof or an attestation; after an attestation, the run that it speaks of",
+    )
+    what = parser.add_mutually_exclusive_group()
     what.add_argument("--design", metavar="FILE", help="check a frozen design (a design.json) alone")
     what.add_argument("--checks", action="store_true", help="print the table of checks and stop")
-    parser.add_argument("of", nargs="?", metavar="OF", help="with an attestation: the run that it speaks of")
     parser.add_argument("--key", metavar="KEY", help="who is trusted: a vkey, a file that holds one, or sha256:HEX")
     parser.add_argument(
         "--anchor",
@@ -43,7 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="who else must have signed a checkpoint: a vkey, or a file that holds one",
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    options = parser.parse_args(arguments)
+    # paths may stand on both sides of an option
+    options = parser.parse_intermixed_args(arguments)
+    if (options.checks or options.design is not None) == bool(options.paths):
+        parser.error("one of RUN, --design and --checks is needed, and no more than one")
     if options.checks:
         of_files = [(check.id, check.doc) for check in documents.CHECKS]
         print(render_checks([*((check.id, check.doc) for check in CHECKS), *of_files]))
@@ -54,20 +61,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = verify_design(options.design)
         _say(render_json(found) if options.json else render_design_text(found))
         return found.exit_status
-    if documents.is_file(options.run):
+    path, *more = options.paths
+    if len(more) > 1 or (more and not documents.is_file(path)):
+        parser.error("one run at a time; a second one goes with an attestation")
+    if documents.is_file(path):
         told = documents.verify_file(
-            options.run,
+            path,
             options.key,
             since=options.since,
-            run=options.of,
+            run=more[0] if more else None,
             anchors=options.anchor,
             witnesses=options.witness,
         )
         _say(render_json(told) if options.json else standalone.render_text(told))
         return told.exit_status
-    if options.of is not None:
-        parser.error("one run at a time; a second one goes with an attestation")
-    report = verify(options.run, options.key, anchors=options.anchor, since=options.since, witnesses=options.witness)
+    report = verify(path, options.key, anchors=options.anchor, since=options.since, witnesses=options.witness)
     _say(render_json(report) if options.json else render_text(report))
     return report.exit_status
 

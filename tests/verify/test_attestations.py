@@ -128,6 +128,9 @@ def test_on_the_command_line(run: Path, tmp_path: Path, capsys: pytest.CaptureFi
     file = tmp_path / "x.dsse.json"
     file.write_bytes(canonical(seal(canonical(statement(run)), Signer())))
     assert main([str(file), str(run), "--key", Signer().vkey]) == 0
+    # whatever stands between the two
+    assert main([str(file), "--key", Signer().vkey, str(run)]) == 0
+    assert main(["--key", Signer().vkey, str(file), "--json", str(run)]) == 0
     assert "holds, " in capsys.readouterr().out
     with pytest.raises(SystemExit) as ended:
         main([str(run), str(run)])

@@ -106,7 +106,9 @@ def test_the_table_of_checks(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(row.count("|") == 3 for row in rows)
 
 
-@pytest.mark.parametrize("arguments", [[], ["RUN", "--checks"], ["RUN", "--what"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["RUN", "--checks"], ["RUN", "--what"], ["--checks", "--design", "FILE"], ["RUN", "RUN"]]
+)
 def test_usage_errors(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(arguments)
