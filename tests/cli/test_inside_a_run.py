@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
 from money_runs import write_study
+from proctor.evidence.disk import write_refusal
+from proctor.evidence.lock import Lock
+from proctor.evidence.runfolder import RunFolder
 from proctor_verify import verify
 
 QUIET = ("--yes", "--quiet", "--waive", "git_dirty")
@@ -56,3 +60,29 @@ def test_beside_it_is_no_inside(proctor, own: Path, tmp_path: Path) -> None:
     (own.parent / "drop").mkdir()
     assert proctor("anchor", own, "--drop", own.parent / "drop").status == 0
     assert verify(own, anchors=[str(own.parent / "drop")]).exit_status == 0
+
+
+def test_a_folder_without_a_name_is_none(proctor, own: Path) -> None:
+    said = proctor("anchor", own, "--drop", "")
+    assert said.status == 2 and "the name of a folder is needed" in said.err
+    assert verify(own).exit_status == 0
+
+
+def _no_write(*_: object, **__: object) -> None:
+    raise write_refusal(OSError(errno.EROFS, "Read-only file system"), "lock")
+
+
+def test_a_refusal_that_no_folder_holds_is_said_to_be_in_none(
+    proctor, own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RunFolder, "new_manifest", _no_write)
+    said = proctor("resume", own, *QUIET)
+    assert said.status == 3 and "write_failed" in said.err
+    assert "the record of the refusal" not in said.err + said.out
+
+
+def test_what_helps_an_anchor_is_no_resume(proctor, own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Lock, "acquire", _no_write)
+    said = proctor("anchor", own, "--drop", tmp_path / "drop")
+    assert "write_failed" in said.err and "anchor it again" in said.err
+    assert "proctor resume" not in said.err + said.out

@@ -38,6 +38,7 @@ async def test_a_copy_that_does_not_fit(small_disk: Path, tmp_path: Path) -> Non
     with pytest.raises(Refusal) as refused:
         publish(run, small_disk / "copy", {Withhold.REQUESTS})
     assert refused.value.reason is Reason.DISK_FULL
+    assert "export again" in str(refused.value.remedy)
     assert list(small_disk.iterdir()) == []
     # What is withheld takes no room there.
     publish(run, small_disk / "copy", {Withhold.INSTRUCTIONS})

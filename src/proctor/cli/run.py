@@ -92,7 +92,7 @@ def _tell(finished: list[Finished], *, as_json: bool) -> None:
     for each in finished:
         if each.refusals:
             print_refusals(each.refusals)
-            if (each.run / "manifests").is_dir():
+            if each.recorded and (each.run / "manifests").is_dir():
                 say(f"the record of the refusal is in {each.run}/manifests")
         elif not as_json:
             from proctor.report.summary import print_end

@@ -44,7 +44,7 @@ def anchor_run(run: RunFolder, *, git: str | None = None, drop: Path | None = No
     if run.withheld is not None:
         # before a lock is left in what is to stay as it is
         raise withheld_refusal("what anchoring a run needs")
-    lock = Lock.acquire(run, extra={})
+    lock = _lock(run)
     try:
         found = scan(run)
         last = max([*found.named.values(), *found.unnamed], key=lambda made: int(made["size"]))
@@ -74,6 +74,17 @@ def anchor_run(run: RunFolder, *, git: str | None = None, drop: Path | None = No
         return [*done, *(asyncio.run(pushed))]
     finally:
         lock.release()
+
+
+def _lock(run: RunFolder) -> Lock:
+    try:
+        return Lock.acquire(run, extra={})
+    except Refusal as refusal:
+        if refusal.reason not in (Reason.WRITE_FAILED, Reason.DISK_FULL):
+            raise
+        # a resume would help nobody here: the run is over
+        remedy = "Make the run folder one that can be written to, with space left, and anchor it again."
+        raise Refusal(refusal.reason, refusal.message, path=refusal.path, remedy=remedy) from refusal
 
 
 def _asked(own: Sequence[Place], git: str | None, drop: Path | None) -> list[Place]:

@@ -210,4 +210,4 @@ def run_one(
         try:
             return execute(request, key, progress, confirm, stop)
         except Refusal as refusal:
-            return Finished(Exit.REFUSED, request.out, (refusal,))
+            return Finished(Exit.REFUSED, request.out, (refusal,), recorded=False)

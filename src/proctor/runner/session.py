@@ -45,7 +45,10 @@ from proctor.study import Design
 
 @dataclass(frozen=True)
 class Finished:
-    """How an invocation ended. `refusals` is empty for an admitted run; `totals` are those of `run.ended`."""
+    """How an invocation ended. `refusals` is empty for an admitted run; `totals` are those of `run.ended`.
+
+    `recorded` is whether a manifest says of the refusals: the folder may be one that holds none.
+    """
 
     exit: Exit
     run: Path
@@ -54,6 +57,7 @@ class Finished:
     message: str | None = None
     totals: Mapping[str, int] | None = None
     notices: tuple[str, ...] = ()
+    recorded: bool = True
 
 
 def operator_key() -> tuple[OperatorKey, bool]:

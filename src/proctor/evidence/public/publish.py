@@ -35,6 +35,7 @@ from proctor.evidence.withheld import WITHHELD, withheld_refusal
 
 _BLOB = re.compile(r"blobs/[0-9a-f]{2}/([0-9a-f]{64})", re.ASCII)
 _SHOWN = 20
+_FREE = "Free space there, or name another folder with -o, and export again."
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,9 @@ def publish(run: RunFolder, out: Path, asked: Collection[Withhold] = DEFAULT) ->
     except sqlite3.Error as error:
         full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
         reason = Reason.DISK_FULL if full else Reason.OUTPUT_UNWRITABLE
-        raise Refusal(reason, f"the list of what is withheld cannot be kept: {error}", path=str(out)) from error
+        raise Refusal(
+            reason, f"the list of what is withheld cannot be kept: {error}", path=str(out), remedy=_FREE
+        ) from error
     return Published(target, survey.run_id, survey.fingerprint, survey.chain.size, survey.ended, counts, left_out)
 
 
@@ -256,5 +259,5 @@ def _unwritable(out: Path, error: OSError | RuntimeError) -> Refusal:
     code = error.errno if isinstance(error, OSError) else None
     reason = Reason.DISK_FULL if code in NO_SPACE else Reason.OUTPUT_UNWRITABLE
     said = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    remedy = None if reason is Reason.DISK_FULL else "Name another folder with -o."
+    remedy = _FREE if reason is Reason.DISK_FULL else "Name another folder with -o."
     return Refusal(reason, f"the copy cannot be written: {said}", path=str(out), remedy=remedy)
