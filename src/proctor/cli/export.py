@@ -117,4 +117,6 @@ def _lines(made: Published, run: Path, asked: frozenset[Withhold]) -> Iterator[s
     if not made.ended:
         yield from field("note", "the run has no end, and a verification of the copy says so", _INDENT)
     yield from field("verify", safe(command("proctor", "verify", out, "--key", made.fingerprint)), _INDENT)
-    yield from field("", "all that was copied is as its entries name it; that the run verifies was not asked", _INDENT)
+    yield from field(
+        "", "all that was copied is stored as its entries name it; that the run verifies was not asked", _INDENT
+    )
