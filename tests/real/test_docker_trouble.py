@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -232,10 +233,15 @@ def test_a_run_that_lives_keeps_what_it_has_while_others_begin_and_are_pruned(pr
     slow, quick = tmp_path / "slow", tmp_path / "quick"
     process = begun(proctor, make_study(tmp_path / "long", command=SLOW, tasks=FOUR, stage="lanes = 2\n"), slow, 2)
     study = make_study(tmp_path / "short")
-    assert proctor("run", study, "--out", quick, "--waive", "git_dirty", "--quiet")[0] == 0
-    assert proctor("prune", quick) == (0, f"{quick}: 0 things removed\n")
-    status, said = proctor("prune", slow)
-    assert (status, "run_locked" in said) == (3, True), said
+    # however long the others take, it is not over before
+    process.send_signal(signal.SIGSTOP)
+    try:
+        assert proctor("run", study, "--out", quick, "--waive", "git_dirty", "--quiet")[0] == 0
+        assert proctor("prune", quick) == (0, f"{quick}: 0 things removed\n")
+        status, said = proctor("prune", slow)
+        assert (status, "run_locked" in said) == (3, True), said
+    finally:
+        process.send_signal(signal.SIGCONT)
     assert over(process)[0] == 0
     assert (outcomes(slow), ended(slow)["totals"]) == ({"completed": 4}, ALL_PASS)
     for run in (slow, quick):
