@@ -204,7 +204,7 @@ export class Attempts {
     const fits = outcome === "completed" || outcome === outcomeOf(exception);
     report.hold("attempts.outcomes", fits, `${where}: ${attempt.id} ended as ${outcome} for ${exception}`);
     if (attempt.graded !== null || outcome === "completed") report.look("attempts.graded");
-    const cut = outcome === "lost" || (outcome === "interrupted" && ["disk_full", "write_failed"].includes(exception));
+    const cut = outcome === "lost" || exception === "disk_full" || exception === "write_failed";
     if (outcome === "completed" ? attempt.graded === null : attempt.graded !== null && !cut) {
       report.fail("attempts.graded", `${where}: ${attempt.id} ended as ${outcome}, ${attempt.graded === null ? "not graded" : "graded"}`);
     }
