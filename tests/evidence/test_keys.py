@@ -7,7 +7,6 @@ import os
 import stat
 import threading
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -76,16 +75,8 @@ def test_the_private_half_is_not_shown(tmp_path: Path) -> None:
     assert line.startswith(f"PRIVATE+KEY+{keys.KEY_NAME}+") and len(secret) == 44
     (tmp_path / keys.KEY_FILE).write_text(line.replace(keys.KEY_NAME, "another-name"))
     refused = refusal(lambda: keys.load_or_create(tmp_path))
-    for shown in (repr(key), str(refused), str(refused.as_record()), str(refusal(lambda: keys.parse_trust_root(line)))):
+    for shown in (repr(key), str(refused), str(refused.as_record())):
         assert secret[:16] not in shown
-
-
-def test_a_private_key_is_no_trust_root(tmp_path: Path) -> None:
-    keys.load_or_create(tmp_path)
-    path = tmp_path / keys.KEY_FILE
-    for given in (str(path), path.read_text()):
-        with pytest.raises(Refusal, match="private key"):
-            keys.parse_trust_root(given)
 
 
 def test_only_a_whole_key_of_the_right_kind_is_read(tmp_path: Path) -> None:
@@ -152,27 +143,3 @@ def test_where_the_configuration_is(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert keys.config_dir({"PROCTOR_CONFIG_DIR": "", "XDG_CONFIG_HOME": "/b"}) == Path("/b/proctor")
     assert keys.config_dir({"XDG_CONFIG_HOME": "relative"}) == tmp_path / ".config" / "proctor"
     assert keys.config_dir({}) == tmp_path / ".config" / "proctor"
-
-
-def test_a_trust_root_is_a_vkey_a_file_of_one_or_a_fingerprint(tmp_path: Path) -> None:
-    key, _ = keys.load_or_create(tmp_path)
-    other, _ = keys.load_or_create(tmp_path / "other")
-    file = tmp_path / "c++ and more+key.vkey"
-    file.write_text(f"\n{key.vkey}\n")
-    for root in map(keys.parse_trust_root, (key.vkey, str(file), key.fingerprint)):
-        assert root.fingerprint == key.fingerprint
-        assert root.trusts(key.verifier)
-        assert not root.trusts(other.verifier)
-    renamed = notes.VerifierKey("renamed", key.verifier.public)
-    assert keys.parse_trust_root(key.fingerprint).trusts(renamed)
-    assert not keys.parse_trust_root(key.vkey).trusts(renamed)
-
-
-def test_what_is_no_trust_root_is_refused(tmp_path: Path) -> None:
-    vkey = keys.load_or_create(tmp_path)[0].vkey
-    (tmp_path / "two").write_text(f"{vkey}\n" * 2)
-    (tmp_path / "large").write_text(vkey + " " * 5000)
-    (tmp_path / "binary").write_bytes(bytes(range(256)))
-    os.mkfifo(tmp_path / "pipe")
-    for name in (keys.KEY_FILE, "two", "large", "binary", "pipe", "absent", ".", "a\0b", "\udcff", "x" * 5000):
-        refusal(partial(keys.parse_trust_root, str(tmp_path / name)))

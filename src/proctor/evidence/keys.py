@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-import re
 import secrets
 import stat
 from collections.abc import Mapping
@@ -28,9 +27,6 @@ KEY_NAME = "proctor-operator"
 
 _PRIVATE = "PRIVATE+KEY+"
 _MAX_FILE_BYTES = 4096
-_FINGERPRINT = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
-_KEY_SHAPE = re.compile(r"PRIVATE\+KEY\+|[^+\s]+\+[0-9a-f]{8}\+", re.ASCII)
-_TRUST_ROOT = "a vkey, a file that holds one, or sha256:<64 hex digits> of the raw key"
 
 
 @dataclass(frozen=True)
@@ -57,18 +53,6 @@ class OperatorKey:
     def cosign(self, note: bytes, seconds: int, *, path: str | None = None) -> bytes:
         """As `notes.cosign`."""
         return notes.cosign(note, self.verifier.name, self.private, seconds, path=path)
-
-
-@dataclass(frozen=True)
-class TrustRoot:
-    """Whose signatures to believe: a fingerprint, and the whole key where that was given."""
-
-    fingerprint: str
-    key: notes.VerifierKey | None
-
-    def trusts(self, key: notes.VerifierKey) -> bool:
-        """Whether it is this key, under this name where a name was given."""
-        return key == self.key if self.key is not None else key.fingerprint == self.fingerprint
 
 
 def config_dir(environ: Mapping[str, str]) -> Path:
@@ -122,31 +106,6 @@ def load(path: Path) -> OperatorKey:
             path=str(path),
             remedy="Name the file of a key of yours, as `proctor keys` shows it.",
         ) from error
-
-
-def parse_trust_root(text_or_path: str) -> TrustRoot:
-    """Read what `--key` was given: a vkey, a file that holds one, or `sha256:` and the hex digest of the raw key.
-
-    Raises:
-        Refusal: `key_unreadable`.
-    """
-    text = text_or_path.strip()
-    if text.startswith("sha256:"):
-        if not _FINGERPRINT.fullmatch(text):
-            _refuse_trust_root("a fingerprint is sha256: and 64 lower-case hex digits", None, text)
-        return TrustRoot(text, None)
-    source = None
-    if not _KEY_SHAPE.match(text):
-        source, text = text.encode("utf-8", "backslashreplace").decode()[:255], _read_public(text)
-    if text.startswith(_PRIVATE):
-        raise Refusal(
-            Reason.KEY_UNREADABLE,
-            "this is a private key, which a verifier must not be given",
-            path=source,
-            required=_TRUST_ROOT,
-        )
-    key = notes.VerifierKey.parse(text, path=source)
-    return TrustRoot(key.fingerprint, key)
 
 
 def _operator_key(name: str, private: Ed25519PrivateKey) -> OperatorKey:
@@ -211,18 +170,6 @@ def _read_private(path: Path) -> str:
     return content
 
 
-def _read_public(path: str) -> str:
-    try:
-        return _read_small(Path(path))[0].strip()
-    except (OSError, ValueError) as error:
-        raise Refusal(
-            Reason.KEY_UNREADABLE,
-            "this is neither a vkey nor a fingerprint, and no file of that name can be read",
-            path=path.encode("utf-8", "backslashreplace").decode()[:255],
-            required=_TRUST_ROOT,
-        ) from error
-
-
 def _read_small(path: Path) -> tuple[str, os.stat_result]:
     # Without O_NONBLOCK a pipe of that name would wait for a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -248,8 +195,3 @@ def _refuse_private(message: str, path: Path, cause: BaseException | None = None
         path=str(path),
         remedy="Restore it from a copy, or move it away and let a new one be made.",
     ) from cause
-
-
-def _refuse_trust_root(message: str, path: str | None, text: str) -> NoReturn:
-    shown = text[:80].encode("ascii", "backslashreplace").decode()
-    raise Refusal(Reason.KEY_UNREADABLE, message, path=path, observed=shown, required=_TRUST_ROOT)

@@ -290,8 +290,6 @@ def _address(check: Callable[[str], str], form: Form) -> PlainValidator:
 GitAddress = Annotated[str, _address(check_git, _GIT_FORM), _GIT_FORM]
 FolderPath = Annotated[str, _address(check_drop, _FOLDER_FORM), _FOLDER_FORM]
 
-_PROMPT_FORM = Form('text, or `{ file = "…" }`')
-
 
 def _prompt(value: object) -> object:
     return {"text": value} if isinstance(value, str) else value
