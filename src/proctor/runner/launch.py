@@ -17,6 +17,7 @@ from proctor.core.exits import Exit
 from proctor.core.files import NO_SPACE
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.sandboxes import SandboxChoice
 from proctor.evidence.keys import OperatorKey
 from proctor.evidence.lock import read_lock
 from proctor.evidence.runfolder import RunFolder
@@ -146,7 +147,7 @@ def _request(how: Launch, stage: str | None, out: Path) -> Request:
     if how.substitute:
         pairs = [pair.partition("=") for pair in how.substitute]
         # of a Docker sandbox they are images, and no folders
-        folders = how.sandbox != "docker"
+        folders = how.sandbox != SandboxChoice.DOCKER
         sandbox["substitute"] = {image: str(Path(root).absolute()) if folders else root for image, _, root in pairs}
     return Request(
         command=how.command,
