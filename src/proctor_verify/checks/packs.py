@@ -10,7 +10,8 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
-from proctor_verify.aside import Buffers, InOrder
+from proctor_verify.aside import InOrder
+from proctor_verify.buffers import Buffers
 from proctor_verify.check import Check
 from proctor_verify.errors import Unreadable
 from proctor_verify.journal import Entry
