@@ -96,11 +96,12 @@ def _(s: Story) -> None:
     _again(s, "attempt.boundary", attempt=_verified(s), boundary="pre-verify")
 
 
-@plant("attempts.phases", "a boundary is reached hundreds of times")
+@plant("attempts.phases", "a boundary is reached hundreds of times, of which no file can tell")
 def _(s: Story) -> None:
     attempt = _verified(s)
     there = s.find("attempt.boundary", attempt=attempt, boundary="env-ready")
     s.insert_after(there, *(_boundary(attempt, "env-ready") for _ in range(300)))
+    s.files[f"{s.find('attempt.admitted', attempt=attempt).body['folder']}/attempt.json"] = b"{}"
 
 
 @plant("attempts.phases", "boundaries come in another order")
