@@ -47,8 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="who else must have signed a checkpoint: a vkey, or a file that holds one",
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    # paths may stand on both sides of an option
-    options = parser.parse_intermixed_args(arguments)
+    options = _parsed(parser, list(sys.argv[1:] if arguments is None else arguments))
     if (options.checks or options.design is not None) == bool(options.paths):
         parser.error("one of RUN, --design and --checks is needed, and no more than one")
     if options.checks:
@@ -78,6 +77,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report = verify(path, options.key, anchors=options.anchor, since=options.since, witnesses=options.witness)
     _say(render_json(report) if options.json else render_text(report))
     return report.exit_status
+
+
+def _parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
+    """Paths may stand on both sides of an option; behind `--` there are paths alone, which the library forgets."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    options = parser.parse_intermixed_args(arguments[:end])
+    options.paths += arguments[end + 1 :]
+    return options
 
 
 def _say(text: str) -> None:

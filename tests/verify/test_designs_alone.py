@@ -116,11 +116,14 @@ def test_a_link_leads_to_a_design(tmp_path: Path) -> None:
 
 def test_a_design_has_no_key_and_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = str(_written(tmp_path, canonical(make_design())))
-    for wrong in (["--design", file, "--key", "sha256:" + "0" * 64], ["--design", file, str(tmp_path)]):
+    for wrong, said in (
+        (["--design", file, "--key", "sha256:" + "0" * 64], "signed by nobody"),
+        (["--design", file, str(tmp_path)], "no more than one"),
+        (["--design", file, "--", str(tmp_path)], "no more than one"),
+    ):
         with pytest.raises(SystemExit) as ended:
             main(wrong)
-        assert ended.value.code == 2
-    assert "argument" in capsys.readouterr().err
+        assert ended.value.code == 2 and said in capsys.readouterr().err
 
 
 def test_how_large_a_design_may_be_is_the_same_before_a_run_and_after(tmp_path: Path) -> None:
