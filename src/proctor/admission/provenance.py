@@ -20,13 +20,15 @@ from typing import Any
 from proctor import __version__
 from proctor.core.tokens import Probe
 
-# safe.directory: a checkout may belong to another user; fsmonitor and hooks are programs that the checkout names
+# safe.directory: a checkout may belong to another user; fsmonitor and hooks are programs that the checkout names;
+# a diff writes what it noticed on its way, locks or not
 _GIT = (
     "git",
     "--no-optional-locks",
     *("-c", "safe.directory=*"),
     *("-c", "core.fsmonitor=false"),
     *("-c", "core.hooksPath=/dev/null"),
+    *("-c", "diff.autoRefreshIndex=false"),
 )
 
 
