@@ -419,6 +419,14 @@ class Story:
         at = self.at(step) + 1
         self.steps[at:at] = list(new)
 
+    def move_before(self, step: Step | Checkpoint, moved: Step | Checkpoint) -> None:
+        self.drop(moved)
+        self.insert_before(step, moved)
+
+    def move_after(self, step: Step | Checkpoint, moved: Step | Checkpoint) -> None:
+        self.drop(moved)
+        self.insert_after(step, moved)
+
     # Sealing.
 
     def settled(self, value: Any) -> Any:

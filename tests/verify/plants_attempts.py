@@ -61,9 +61,7 @@ def _(s: Story) -> None:
 
 @plant("blocks.ended", "before its last final")
 def _(s: Story) -> None:
-    early = s.find("block.ended")
-    s.drop(early)
-    s.insert_before(s.find("trial.final", 1), early)
+    s.move_before(s.find("trial.final", 1), s.find("block.ended"))
 
 
 @plant("attempts.admitted", "a sandbox before the admission")
@@ -172,8 +170,7 @@ def _(s: Story) -> None:
 @plant("attempts.numbered", "two at a time")
 def _(s: Story) -> None:
     first = s.find("attempt.ended", outcome="infrastructure")
-    s.drop(first)
-    s.insert_after(s.find("attempt.admitted", replaces=first.body["attempt"]), first)
+    s.move_after(s.find("attempt.admitted", replaces=first.body["attempt"]), first)
 
 
 def _swap(s: Story, first: Step, second: Step, end: Step) -> None:
@@ -261,9 +258,7 @@ def _(s: Story) -> None:
 
 @plant("flight.empty", "an attempt in flight when the opening ends")
 def _(s: Story) -> None:
-    interrupted = s.find("attempt.ended", outcome="interrupted")
-    s.drop(interrupted)
-    s.insert_after(s.find("run.resumed", 1), interrupted)
+    s.move_after(s.find("run.resumed", 1), s.find("attempt.ended", outcome="interrupted"))
 
 
 # Finals and totals.
@@ -306,9 +301,7 @@ def _(s: Story) -> None:
 
 @plant("finals.one", "while its attempt is open")
 def _(s: Story) -> None:
-    there = s.find("trial.final")
-    s.drop(there)
-    s.insert_before(s.find("attempt.ended"), there)
+    s.move_before(s.find("attempt.ended"), s.find("trial.final"))
 
 
 @plant("finals.one", "of an attempt that is not the last")

@@ -261,9 +261,7 @@ def _(s: Story) -> None:
 def _passed_for_a_while(s: Story, room: int) -> None:
     """A block that ends late has the run pass its ceiling, which is so many picodollars above what then is left."""
     _margin(s, picodollars(spent(s, s.find("ceiling.reached"), None)) + room)
-    late = s.find("block.ended", block=4)
-    s.drop(late)
-    s.insert_after(s.find("ceiling.reached", scope="ceiling"), late)
+    s.move_after(s.find("ceiling.reached", scope="ceiling"), s.find("block.ended", block=4))
 
 
 def passed_for_a_while(s: Story) -> None:

@@ -359,8 +359,7 @@ def _(s: Story) -> None:
 @plant("answers.scored", "after the grade")
 def _(s: Story) -> None:
     late = s.find("answer.scored")
-    s.drop(late)
-    s.insert_after(s.find("attempt.graded", attempt=late.body["attempt"]), late)
+    s.move_after(s.find("attempt.graded", attempt=late.body["attempt"]), late)
 
 
 @plant("answers.scored", "of a sandboxed task")

@@ -279,16 +279,12 @@ def _(body: Body) -> None:
 
 @plant("anchors.required", "a block before an anchor took a checkpoint")
 def _(s: AnchoredStory) -> None:
-    named = s.find("checkpoint.anchored", anchor="drop")
-    s.drop(named)
-    s.insert_after(s.find("block.admitted"), named)
+    s.move_after(s.find("block.admitted"), s.find("checkpoint.anchored", anchor="drop"))
 
 
 @plant("anchors.required", "a block after a resume, before an anchor took a checkpoint again")
 def _(s: AnchoredStory) -> None:
-    named = s.find("checkpoint.anchored", 2, anchor="git")
-    s.drop(named)
-    s.insert_after(s.find("block.admitted", 1), named)
+    s.move_after(s.find("block.admitted", 1), s.find("checkpoint.anchored", 2, anchor="git"))
 
 
 @plant("anchors.required", "a block while an anchor does not take any")

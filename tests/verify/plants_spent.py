@@ -140,9 +140,7 @@ def _(s: Story) -> None:
 
 @plant("ceiling.disclosed", "a refusal before there was a word of the ceiling")
 def _(s: Story) -> None:
-    said = s.find("ceiling.reached", scope="ceiling")
-    s.drop(said)
-    s.insert_after(s.find("exchange.refused", reason="ceiling_reached"), said)
+    s.move_after(s.find("exchange.refused", reason="ceiling_reached"), s.find("ceiling.reached", scope="ceiling"))
 
 
 def interrupted_before_it_was_said(s: Story, exception: str) -> None:

@@ -26,9 +26,7 @@ def _ends_after(s: Story, kind: str, **body: str) -> None:
     """The agent of an attempt that was verified ends after that step of it, and no boundary says that it has before."""
     attempt = _verified(s)
     s.drop(s.find("attempt.boundary", attempt=attempt, boundary="pre-verify"))
-    there = s.find("agent.ended", attempt=attempt)
-    s.drop(there)
-    s.insert_after(s.find(kind, attempt=attempt, **body), there)
+    s.move_after(s.find(kind, attempt=attempt, **body), s.find("agent.ended", attempt=attempt))
 
 
 @plant("attempts.phases", "an agent has two worlds")
@@ -49,9 +47,7 @@ def _(s: Story) -> None:
 @plant("attempts.phases", "a verifier's world starts when the verifier has ended")
 def _(s: Story) -> None:
     attempt = _verified(s)
-    there = s.find("sandbox.started", attempt=attempt, role="verifier")
-    s.drop(there)
-    s.insert_after(s.find("verifier.ended", attempt=attempt), there)
+    s.move_after(s.find("verifier.ended", attempt=attempt), s.find("sandbox.started", attempt=attempt, role="verifier"))
 
 
 @plant("attempts.phases", "an agent ends when its verifier has a world")
@@ -72,9 +68,7 @@ def _(s: Story) -> None:
 @plant_of_rows("attempts.phases", "an agent of a question row ends when it has its grade")
 def _(s: Story) -> None:
     attempt = str(s.find("answer.scored").body["attempt"])
-    there = s.find("agent.ended", attempt=attempt)
-    s.drop(there)
-    s.insert_after(s.find("attempt.graded", attempt=attempt), there)
+    s.move_after(s.find("attempt.graded", attempt=attempt), s.find("agent.ended", attempt=attempt))
 
 
 @plant("worlds.planned", "an agent starts in no world")
@@ -85,10 +79,8 @@ def _(s: Story) -> None:
 @plant("worlds.planned", "an agent starts before its world")
 def _(s: Story) -> None:
     attempt = _verified(s)
-    there = s.find("agent.started", attempt=attempt)
-    s.drop(there)
     s.drop(s.find("attempt.boundary", attempt=attempt, boundary="env-ready"))
-    s.insert_before(s.find("sandbox.started", attempt=attempt, role="agent"), there)
+    s.move_before(s.find("sandbox.started", attempt=attempt, role="agent"), s.find("agent.started", attempt=attempt))
 
 
 @plant("attempts.phases", "a boundary is reached twice")
@@ -113,17 +105,17 @@ def _(s: Story) -> None:
 @plant("attempts.phases", "a world is ready when the agent has started")
 def _(s: Story) -> None:
     attempt = _verified(s)
-    there = s.find("attempt.boundary", attempt=attempt, boundary="env-ready")
-    s.drop(there)
-    s.insert_after(s.find("agent.started", attempt=attempt), there)
+    s.move_after(
+        s.find("agent.started", attempt=attempt), s.find("attempt.boundary", attempt=attempt, boundary="env-ready")
+    )
 
 
 @plant("attempts.phases", "an agent is at work where it is to be verified")
 def _(s: Story) -> None:
     attempt = _verified(s)
-    there = s.find("attempt.boundary", attempt=attempt, boundary="pre-verify")
-    s.drop(there)
-    s.insert_before(s.find("agent.ended", attempt=attempt), there)
+    s.move_before(
+        s.find("agent.ended", attempt=attempt), s.find("attempt.boundary", attempt=attempt, boundary="pre-verify")
+    )
 
 
 @plant("attempts.phases", "it was verified before the verifier ended")
