@@ -78,11 +78,6 @@ class OpenAttempt:
             return None
         return self.grade.reason
 
-    @property
-    def stopped_short(self) -> bool:
-        """Whether there is such a reason."""
-        return self.short_for is not None
-
     def leave_unanswered(self, exchange: str) -> None:
         """An exchange of it ended without an answer; one that is out of order has no place here."""
         index = int(exchange.rpartition("/")[2])

@@ -9,7 +9,7 @@ from pathlib import Path
 from proctor_verify import notes, proves
 from proctor_verify.check import Check
 from proctor_verify.checks import CHECKS
-from proctor_verify.clocks import contradicted
+from proctor_verify.contradicted import contradicted
 from proctor_verify.elsewhere import Asked
 from proctor_verify.errors import Unreadable
 from proctor_verify.folder import Folder

@@ -45,7 +45,7 @@ class Grades(Check):
         said = graded["grade"], graded["reason"]
         if (said[0] == "pass") != (said[1] is None):
             return None  # said by attempts.graded
-        if verifier is None and attempt.stopped_short:
+        if verifier is None and attempt.short_for:
             return _nothing_counted(graded)
         if attempt.is_row:
             return self._row(graded)

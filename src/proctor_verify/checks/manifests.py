@@ -186,5 +186,6 @@ class Verdict(Check):
 
 def _chosen(value: Any) -> str:
     """What is selected, in no order, as text; empty, where it is all."""
-    words = sorted(map(repr, value)) if type(value) is list else repr(value)
-    return "" if value in (None, []) else f"{words}"
+    if value in (None, []):
+        return ""
+    return repr(sorted(map(repr, value)) if type(value) is list else value)

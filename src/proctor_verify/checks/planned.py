@@ -90,14 +90,14 @@ class AgentsEnded(Check):
             return
         of_agent = attempt.agent_ended["exception"] if attempt.agent_ended is not None else None
         completed, said = body["outcome"] == "completed", body["exception"]
-        of_verifier = attempt.is_row or attempt.verifier_ended is not None
-        if attempt.stopped_short and attempt.short_for not in attempt.told:
-            self.fail_at(entry, f"leaves {attempt.id} ungraded for {attempt.short_for}, which no exchange of it says")
+        of_verifier, short_for = attempt.is_row or attempt.verifier_ended is not None, attempt.short_for
+        if short_for and short_for not in attempt.told:
+            self.fail_at(entry, f"leaves {attempt.id} ungraded for {short_for}, which no exchange of it says")
         elif said in OF_EXCHANGES and said not in attempt.told:
             self.fail_at(entry, f"ends {attempt.id} for {said}, which no exchange of it says")
-        elif attempt.stopped_short and said is None:
+        elif short_for and said is None:
             self.fail_at(entry, f"ends {attempt.id} without an exception, and it stopped short")
-        elif completed and not attempt.stopped_short and (attempt.agent_ended is None or not of_verifier):
+        elif completed and not short_for and (attempt.agent_ended is None or not of_verifier):
             self.fail_at(entry, f"completes {attempt.id} without an end of its agent or of its verifier")
         elif said != of_agent and (said in _OF_AGENTS or said is None):
             self.fail_at(entry, f"ends with exception {said}, and its agent with {of_agent}")
