@@ -91,10 +91,8 @@ class RunFolder:
         Raises:
             Refusal: `disk_full`, `out_unusable`.
         """
-        around = run_around(self.path)
-        if around is not None:
-            message = f"it lies inside the run {around}, where every file is evidence"
-            raise Refusal(Reason.OUT_UNUSABLE, message, path=str(self.path))
+        if (inside := inside_run(self.path)) is not None:
+            raise Refusal(Reason.OUT_UNUSABLE, inside, path=str(self.path))
         try:
             self.disk.make_dirs(self.path.absolute())
         except OSError as error:
@@ -219,6 +217,12 @@ def run_around(path: Path) -> Path | None:
         )
     except (OSError, RuntimeError, Refusal):
         return None
+
+
+def inside_run(path: Path) -> str | None:
+    """Why nothing else is written there: `path` lies inside of a run; None where it does not."""
+    around = run_around(path)
+    return None if around is None else f"it lies inside the run {around}, where every file is evidence"
 
 
 class ManifestHandle:

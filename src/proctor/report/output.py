@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.evidence.runfolder import run_around
+from proctor.evidence.runfolder import inside_run
 
 
 @contextmanager
@@ -22,9 +22,8 @@ def replaced(path: Path) -> Iterator[BinaryIO]:
             the system does not let it be written.
     """
     target = path.resolve()
-    inside = run_around(target)
-    if inside is not None:
-        raise _refusal(path, f"it lies inside the run {inside}, where every file is evidence")
+    if (inside := inside_run(target)) is not None:
+        raise _refusal(path, inside)
     if target.exists() and not target.is_file():
         raise _refusal(path, "something that is no plain file stands there")
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")

@@ -30,7 +30,7 @@ from proctor.evidence.public.folders import Source, Target
 from proctor.evidence.public.ledger import Ledger
 from proctor.evidence.public.withhold import DEFAULT, Withhold, kind_of_body
 from proctor.evidence.reader import read_lines
-from proctor.evidence.runfolder import MANIFEST_NAME, RunFolder, run_around
+from proctor.evidence.runfolder import MANIFEST_NAME, RunFolder, inside_run
 from proctor.evidence.withheld import WITHHELD, withheld_refusal
 
 _BLOB = re.compile(r"blobs/[0-9a-f]{2}/([0-9a-f]{64})", re.ASCII)
@@ -235,10 +235,8 @@ def _free(out: Path) -> Path:
     except (OSError, RuntimeError) as error:
         raise _unwritable(out, error) from error
     try:
-        inside = run_around(target)
-        if inside is not None:
-            message = f"it lies inside the run {inside}, where every file is evidence"
-            raise Refusal(Reason.OUTPUT_UNWRITABLE, message, path=str(out), remedy="Name another folder with -o.")
+        if (inside := inside_run(target)) is not None:
+            raise Refusal(Reason.OUTPUT_UNWRITABLE, inside, path=str(out), remedy="Name another folder with -o.")
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise Refusal(Reason.WOULD_OVERWRITE, "something stands there already", path=str(out))
     except OSError as error:
