@@ -186,6 +186,5 @@ class Verdict(Check):
 
 def _chosen(value: Any) -> str:
     """What is selected, in no order, as text; empty, where it is all."""
-    if value in (None, []):
-        return ""
-    return repr(sorted(map(repr, value)) if type(value) is list else value)
+    words = repr(sorted(map(repr, value)) if type(value) is list else value)
+    return "" if value in (None, []) else words
