@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -71,6 +72,21 @@ def test_the_holder_says_one_byte_and_ends_with_its_input(tmp_path: Path) -> Non
         assert process.poll() is None
         process.stdin.close()
         assert process.wait(10) == 0
+
+
+def test_the_holder_has_orphans_reaped_before_it_says_that_anything_may_start(tmp_path: Path) -> None:
+    program = tmp_path / "h"
+    program.write_bytes(holder.image())
+    program.chmod(0o755)
+    for _ in range(50):
+        with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None and process.stdin is not None
+            assert process.stdout.read(1) == b"\x01"
+            status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
+            ignored = int(status.split("SigIgn:")[1].split()[0], 16)
+            assert ignored >> (signal.SIGCHLD - 1) & 1
+            process.stdin.close()
+            assert process.wait(10) == 0
 
 
 @pytest.mark.parametrize("machine", holder.machines())
