@@ -146,6 +146,19 @@ def ended(run: Path) -> dict[str, Any]:
     return dict(last.body)
 
 
+def is_over(run: Path) -> bool:
+    """Whether it ended with nothing left to do."""
+    path = run / "journal.jsonl"
+    last = path.read_bytes().splitlines(keepends=True)[-1:] if path.exists() else []
+    said = json.loads(last[0]) if last and last[0].endswith(b"\n") else {"kind": None}
+    return bool(said["kind"] == Kind.RUN_ENDED.id and said["body"]["complete"])
+
+
+def stop_before(entries: int, number: int, stops: int) -> int:
+    """Where the stop of that number comes at the latest in a run of about so many entries, so that all have room."""
+    return entries * (number + 1) // (stops + 2)
+
+
 def until(what: str, done: Callable[[], object], seconds: float = 60.0) -> None:
     """Wait for another process; what it waits for has no event that reaches here."""
     deadline = time.monotonic() + seconds
