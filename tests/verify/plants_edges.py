@@ -176,4 +176,10 @@ def _(s: Story) -> None:
     s.insert_after(second, first)
 
 
+@plant("blocks.ended", "one that is not planned, when the last that is planned is about to end")
+def _(s: Story) -> None:
+    last = s.drawn().index(max(s.drawn(), key=lambda place: (place[0], place[2])))
+    s.insert_before(s.find("block.ended", block=last), Step("block.ended", {"block": 99}))
+
+
 PLANTS += MONEY

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from builder import Story
@@ -337,3 +338,33 @@ def _(s: Story) -> None:
 @plant("design.plan", "no epochs")
 def _(s: Story) -> None:
     s.design["stage"]["epochs"] = True
+
+
+@plant("journal.recovered", "an attempt in flight is not named, and goes on")
+def _(s: Story) -> None:
+    going_on = s.find("agent.ended", -1)
+    length = len(s.steps)
+    s.resume(previous_ended=False)
+    s.add("run.recovered", quarantined=[], lost=[])
+    added = s.steps[length:]
+    del s.steps[length:]
+    s.insert_before(going_on, *added)
+
+
+def a_clock_that_stands_still(s: Story) -> None:
+    """No fault: two entries come at one moment."""
+    s.find("run.unpaused").after = lambda entry: entry.update(mono=entry["mono"] - 10)
+
+
+def a_clock_that_begins_anew(s: Story) -> None:
+    """No fault: the machine was started anew between two openings."""
+    s.find("run.resumed").mono = 0
+
+
+@spoil("journal.lines", "a tail that no newline ends, longer than what is read of a line")
+def _(folder: Path) -> None:
+    journal = folder / "journal.jsonl"
+    os.truncate(journal, journal.stat().st_size + (17 << 20))
+
+
+SOUND = (a_clock_that_stands_still, a_clock_that_begins_anew)

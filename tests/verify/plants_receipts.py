@@ -298,6 +298,20 @@ def _(s: AnchoredStory) -> None:
     s.pushes[-1].written = False
 
 
+@plant("anchors.chronology", "a commit, and ended before it started")
+def _(s: AnchoredStory) -> None:
+    def swap(body: Body) -> None:
+        body.update(started=body["ended"], ended=body["started"])
+
+    s.made_at("git")[0].receipt = swap
+
+
+@plant("anchors.chronology", "the first ended before it started")
+def _(s: AnchoredStory) -> None:
+    # no push to that place came before, so that there is none that this one ended before
+    s.made_at("drop")[0].receipt = lambda body: body.update(ended=moment(0))
+
+
 SOUND: list[Callable[[Story], None]] = []
 
 
@@ -326,3 +340,27 @@ def _(s: Story) -> None:
     push.commit = lambda data: data.replace(
         b"%d +0000" % (START + push.started + 1), b"%d -0730" % (START + push.started)
     )
+
+
+@SOUND.append
+def _(s: Story) -> None:
+    """two pushes start and end as one, and the clock that the commits are written by is coarse."""
+    first, second = anchored(s).made_at("git")[:2]
+    second.started, second.ended = first.started, first.ended
+
+
+@SOUND.append
+def _(s: Story) -> None:
+    """a commit is made in the second in which its push ends, one in that in which it starts."""
+    for push, second in zip(anchored(s).made_at("git"), (0, 2), strict=False):
+        was = b"%d +0000" % (START + push.started + 1)
+        now = b"%d +0000" % (START + push.started + second)
+        push.commit = lambda data, was=was, now=now: data.replace(was, now)
+
+
+@SOUND.append
+def _(s: Story) -> None:
+    """one anchor takes a checkpoint, the other fails and takes it all the same, and a block is admitted."""
+    drop, git = (s.find("checkpoint.anchored", 2, anchor=anchor) for anchor in ("drop", "git"))
+    s.drop(git)
+    s.insert_after(drop, Step("anchor.failed", dict(s.find("anchor.failed").body)), git)

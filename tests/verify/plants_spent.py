@@ -166,5 +166,26 @@ def _(s: Story) -> None:
     end["totals"]["ungraded"] -= 1
 
 
+def _graded_and_interrupted(s: Story, exception: str) -> None:
+    """The attempt that was refused its money is cut off when that was said of it, and before it ended."""
+    refused, graded = s.find("exchange.refused"), s.find("attempt.graded", reason="ceiling_reached")
+    interrupted_before_it_was_said(s, exception)
+    s.insert_after(s.find("agent.started", attempt=graded.body["attempt"]), refused, graded)
+    end = s.find("run.ended").body
+    end["totals"]["finals"] -= 1
+    end["totals"]["ungraded"] -= 1
+
+
+@plant("attempts.graded", "and interrupted")
+def _(s: Story) -> None:
+    _graded_and_interrupted(s, "interrupted")
+
+
+def graded_and_cut_off_by_a_full_disk(s: Story) -> None:
+    """No fault: nothing more could be said."""
+    _graded_and_interrupted(s, "disk_full")
+
+
+SOUND = (graded_and_cut_off_by_a_full_disk,)
 PLANTS += FULL
 PLANTS += FREE

@@ -147,4 +147,13 @@ _plant_end("one that infrastructure ended was lost", "infrastructure", "lost")
 _plant_end("one that infrastructure ended ended the run", "infrastructure", "limit_unenforceable")
 _plant_end("one that infrastructure ended has no reason", "infrastructure", None)
 
+
+@plant("worlds.planned", "an agent's world starts when all is over")
+def _(s: Story) -> None:
+    ended = s.find("verifier.ended")
+    world = s.find("sandbox.started", attempt=ended.body["attempt"], role="agent")
+    s.drop(world)
+    s.insert_after(ended, world)
+
+
 PLANTS += ROWS

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from builder import Story
 from money_stories import money_story
-from plants_conditions_files import unplanned
+from plants_folders import unplanned
 from steps import Step
 from stories import full_story
 from verdicts import cut_short

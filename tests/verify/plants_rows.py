@@ -1,4 +1,4 @@
-"""Grades at the edges of their rules: rows alone, under any rule, and what stopped short after all."""
+"""Question rows at the edges of the rules of answers and grades: under any rule, and what stopped short after all."""
 
 from __future__ import annotations
 
@@ -117,6 +117,24 @@ def _(s: Story) -> None:
     rows = {task["name"] for task in s.design["tasks"] if task["format"] == "question"}
     first = next(step for step in s.entries() if step.kind == "attempt.admitted" and step.body["task"] in rows)
     s.insert_after(first, Step(first.kind, dict(first.body)))
+
+
+@MONEY.before_sealing("answers.scored", "after a grade of a row that says that nothing was scored")
+def _(s: Story) -> None:
+    scored = s.find("answer.scored")
+    attempt = scored.body["attempt"]
+    refused = {**s.find("exchange.refused", reason="feature_unpriced").body, "attempt": attempt}
+    s.insert_before(s.find("agent.ended", attempt=attempt), Step("exchange.refused", refused))
+    graded = s.find("attempt.graded", attempt=attempt)
+    s.drop(scored)
+    s.insert_after(graded, scored)
+    said = {"grade": "ungraded", "reason": "feature_unpriced", "reward": None}
+    graded.body.update(said, rewards={})
+    s.find("attempt.ended", attempt=attempt).body["exception"] = "feature_unpriced"
+    s.finals[attempt[:16]] = s.find("trial.final", attempt=attempt).body
+    s.finals[attempt[:16]].update(said)
+    totals = s.find("run.ended").body["totals"]
+    totals.update({"pass": totals["pass"] - 1, "ungraded": totals["ungraded"] + 1})
 
 
 PLANTS += MONEY

@@ -1,16 +1,18 @@
-"""What stands in a run's folder at the edges of what may: hidden, deep, with odd numbers, or as another thing."""
+"""What stands in a run's folder at the edges of what may, and how its attempts' folders are called."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from builder import Story
+from money_stories import money_story
 from plants import Plants, first_of
 from steps import Step
 
 PLANTS = Plants()
 plant = PLANTS.before_sealing
 spoil = PLANTS.afterwards
+MONEY = Plants(money_story)
 
 
 def unplanned(s: Story, folder: str) -> None:
@@ -27,6 +29,35 @@ for _folder in ("trials/../x", "/", ""):
     @plant("attempts.joined", f"a folder that is none of the run: {_folder!r}")
     def _(s: Story, folder: str = _folder) -> None:
         unplanned(s, folder)
+
+
+@plant("attempts.joined", "an agent and a world that no design plans, of a trial that none plans")
+def _(s: Story) -> None:
+    unplanned(s, "trials/task-00000000/0")
+    ended = s.find("attempt.ended")
+    own = {"attempt": ended.body["attempt"]}
+    world, agent = s.find("sandbox.started", role="agent").body, s.find("agent.started").body
+    facts = {**world["facts"], "kind": "docker", "network": "public"}
+    s.insert_before(
+        ended,
+        Step("sandbox.started", {**world, **own, "facts": facts}),
+        Step("agent.started", {**agent, **own, "agent": "nop"}),
+    )
+
+
+# Of an attempt at a row, in whose folder nothing stands.
+for _what, _folder in {
+    "too short": "trials/{0}",
+    "too long": "trials/{0}/0/more",
+    "elsewhere": "runs/{0}/0",
+    "another number": "trials/{0}/1",
+    "a name with a NUL": "trials/\0{0}/0",
+}.items():
+
+    @MONEY.before_sealing("attempts.joined", f"a folder that is {_what}")
+    def _(s: Story, folder: str = _folder) -> None:
+        body = s.find("attempt.admitted", task="row-0").body
+        body["folder"] = folder.format(body["folder"].split("/")[1])
 
 
 for _name in ("1", "²", "one", "0000000000"):
@@ -71,3 +102,4 @@ def _(folder: Path) -> None:
 
 
 SOUND = (hidden, as_deep_as_it_may_be)
+PLANTS += MONEY

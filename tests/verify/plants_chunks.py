@@ -1,4 +1,4 @@
-"""Question rows and maps of chunks at the edges of their rules: just inside, just outside, where nothing is said."""
+"""Maps of chunks at the edges of their rules: just inside, just outside, where nothing is said."""
 
 from __future__ import annotations
 
@@ -8,32 +8,10 @@ from builder import Story
 from money_stories import money_story
 from plants import Plants
 from primitives import Body, sha256
-from steps import Step
 
 PLANTS = Plants(money_story)
 plant = PLANTS.before_sealing
 MOST = 1 << 20
-
-
-@plant("answers.scored", "after a grade of a row that says that nothing was scored")
-def _(s: Story) -> None:
-    scored = s.find("answer.scored")
-    attempt = scored.body["attempt"]
-    refused = {**s.find("exchange.refused", reason="feature_unpriced").body, "attempt": attempt}
-    s.insert_before(s.find("agent.ended", attempt=attempt), Step("exchange.refused", refused))
-    graded = s.find("attempt.graded", attempt=attempt)
-    s.drop(scored)
-    s.insert_after(graded, scored)
-    said = {"grade": "ungraded", "reason": "feature_unpriced", "reward": None}
-    graded.body.update(said, rewards={})
-    s.find("attempt.ended", attempt=attempt).body["exception"] = "feature_unpriced"
-    s.finals[attempt[:16]] = s.find("trial.final", attempt=attempt).body
-    s.finals[attempt[:16]].update(said)
-    totals = s.find("run.ended").body["totals"]
-    totals.update({"pass": totals["pass"] - 1, "ungraded": totals["ungraded"] + 1})
-
-
-# Maps of chunks.
 
 
 def _mapped(s: Story, ref: Body, response: int = 200) -> None:
