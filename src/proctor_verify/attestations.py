@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,10 +13,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from proctor_verify import notes
 from proctor_verify.anchors import Commit, Receipts
+from proctor_verify.elsewhere import Asked
 from proctor_verify.errors import Unreadable
 from proctor_verify.folder import Folder
 from proctor_verify.journal import MAX_LINE
+from proctor_verify.places import RunName
 from proctor_verify.proves import NO_KEY
+from proctor_verify.report import Result, Status, exit_of, failed_of
 from proctor_verify.schema import body_fault, envelope_fault
 from proctor_verify.standalone import (
     FileCheck,
@@ -23,11 +27,13 @@ from proctor_verify.standalone import (
     Verdict,
     cannot_tell,
     failed,
+    holds,
     judge,
     not_applicable,
     passed,
 )
-from proctor_verify.statements import Attestation, read_attestation
+from proctor_verify.stands import NOT_ASKED, Covered, of_the_time, stands
+from proctor_verify.statements import NOTHING, Attestation, read_attestation
 from proctor_verify.strictjson import loads_canonical
 from proctor_verify.verification import verify
 
@@ -37,6 +43,7 @@ OWN_WORD = (
 )
 
 _CHUNK = 1 << 20
+_ANCHORS = "anchors.remote"
 _FINE = frozenset({"pass", "not applicable"})
 
 
@@ -120,20 +127,21 @@ def _head_fault(attestation: Attestation, folder: Folder) -> str | None:
 
 
 def _run(attestation: Attestation) -> Verdict:
-    if attestation.run is None:
+    said, report = attestation.said, attestation.found
+    if attestation.run is None or report is None:
         return not_applicable("no run was named")
-    said = attestation.said
-    report = verify(attestation.run, said["vkey"])
     if report.unreadable is not None:
         return cannot_tell(f"the run cannot be read: {report.unreadable}")
-    if report.exit_status != 0:
-        return failed(f"the run does not hold: {', '.join(report.failed()) or 'something cannot be told'}", "RUN")
+    # what stands at places that were named is a check of its own
+    results = [each for each in report.results if not (attestation.asked.anchors and each.check == _ANCHORS)]
+    if exit_of(results, None) != 0:
+        return failed(f"the run does not hold: {', '.join(failed_of(results)) or 'something cannot be told'}", "RUN")
     size = said["checkpoint"]["size"]
     if (report.run_id, report.entries) != (said["run_id"], size):
         return failed(
             f"is run {report.run_id} with {report.entries:,} entries, not {said['run_id']} with {size:,}", "RUN"
         )
-    found = {result.check: result.status.value for result in report.results}
+    found = {result.check: result.status.value for result in results}
     for check, status in said["verification"]["checks"].items():
         if status == "pass" and found.get(check, status) != status:
             return failed(f"{check} passed, it says, and is {found[check]}", "predicate.verification")
@@ -147,6 +155,26 @@ def _run(attestation: Attestation) -> Verdict:
     if [first["study"], first["stage"], last["complete"], last["totals"]] != told:
         return failed("the run's first and last entries say otherwise", "predicate")
     return passed(f"holds, {size:,} entries")
+
+
+def _stands(attestation: Attestation) -> Verdict:
+    if not attestation.asked.anchors:
+        return NOT_ASKED
+    said = attestation.said["checkpoint"]
+    run = RunName(attestation.said["run_id"], attestation.key)
+    verdict = stands(attestation.asked.anchors, run, Covered(said["size"], bytes.fromhex(said["root"])))
+    found = _of_anchors(attestation)
+    if verdict.status is not Status.PASS or found is None or found.status in (Status.PASS, Status.NOT_APPLICABLE):
+        return verdict
+    if found.status is Status.CANNOT_TELL:
+        return cannot_tell(found.seen)
+    return failed(found.findings[0].seen, found.findings[0].path)
+
+
+def _of_anchors(attestation: Attestation) -> Result | None:
+    """What was found of the run, where one was named, at the places that were."""
+    results = attestation.found.results if attestation.found is not None else ()
+    return next((each for each in results if each.check == _ANCHORS), None)
 
 
 def _anchored(run: str, size: int) -> list[dict[str, Any]]:
@@ -215,6 +243,12 @@ ATTESTATION_CHECKS: tuple[FileCheck[Attestation], ...] = (
         "said to pass does, and receipts say where it is anchored",
         _run,
     ),
+    FileCheck(
+        "attestation.anchored",
+        "at each place given with `--anchor` stand signed checkpoints of the run, that of the attestation among them; "
+        "with the run: nothing there contradicts it",
+        _stands,
+    ),
 )
 
 
@@ -222,20 +256,23 @@ def verify_attestation(
     data: bytes,
     trust: notes.TrustRoot | None,
     run: str | None = None,
+    asked: Asked = NOTHING,
     *,
     checks: Sequence[FileCheck[Attestation]] = ATTESTATION_CHECKS,
 ) -> FileReport:
-    """Check an envelope's bytes, and the run that it speaks of where that is named."""
+    """Check an envelope's bytes, and the run that it speaks of, and places where that should stand, where named."""
     attestation, fault = None, ""
     try:
         attestation = read_attestation(data, trust, run)
+        found = verify(run, attestation.said["vkey"], anchors=asked.anchors) if run is not None else None
+        attestation = replace(attestation, asked=asked, found=found)
     except Unreadable as error:
         fault = str(error)
     results = judge(checks, attestation, fault)
     lenient = "attestation.signed" if trust is None else None
-    caveats = (*(() if trust is not None else (NO_KEY,)), *(() if run is not None else (NO_RUN,)), OWN_WORD)
+    caveats = (*(() if trust is not None else (NO_KEY,)), *(() if run is not None else (NO_RUN,)))
     if attestation is None:
-        return FileReport("attestation of a run", results, caveats=caveats, lenient=lenient)
+        return FileReport("attestation of a run", results, caveats=(*caveats, OWN_WORD), lenient=lenient)
     said, totals = attestation.said, attestation.said["totals"]
     grades = (
         f"{totals['pass']:,} pass, {totals['fail']:,} fail, {totals['ungraded']:,} ungraded of {totals['trials']:,}"
@@ -252,7 +289,10 @@ def verify_attestation(
             "signed by": f"{attestation.key.name}, {attestation.key.fingerprint}",
             "timestamp": "none" if stamped is None else f"{stamped['time']}, by its own word (the .tsr file shows it)",
         },
-        shown=(f"the operator says that run {said['run_id']} came to {grades}, and was verified",),
-        caveats=caveats,
+        shown=(
+            *((f"its checkpoint stands at {', '.join(asked.anchors)} now",) if asked.anchors else ()),
+            f"the operator says that run {said['run_id']} came to {grades}, and was verified",
+        ),
+        caveats=(*caveats, *of_the_time(holds(results, "attestation.anchored")), OWN_WORD),
         lenient=lenient,
     )

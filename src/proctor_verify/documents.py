@@ -23,7 +23,6 @@ CHECKS: tuple[FileCheck[Any], ...] = (
 
 # an option, what it goes with in words, and the files among these
 _GOES_WITH = (
-    ("--anchor", "a run or a receipt", (trial_receipts.START,)),
     ("--witness", "a run or a receipt", (trial_receipts.START,)),
     ("--since", "a run or a proof of consistency", (growth.START,)),
     ("a second RUN", "an attestation", (statements.START,)),
@@ -57,7 +56,7 @@ def verify_file(
         key: whose signature counts, as for a run.
         since: of a proof of consistency, the file of the older checkpoint.
         run: of an attestation, the folder of the run that it speaks of.
-        anchors: of a receipt, where its checkpoint should stand too, as for a run.
+        anchors: where its checkpoint (of a proof, the newer one) should stand too, as for a run.
         witnesses: of a receipt, who else should have signed its checkpoint.
     """
     try:
@@ -65,23 +64,22 @@ def verify_file(
     except Unreadable as error:
         return FileReport("file", unreadable=f"--key: {error}")
     try:
-        asked = Asked.of(anchors, None, witnesses)
+        asked = Asked.of(anchors, None, witnesses, apart_from=Path(run) if run is not None else None)
     except Unreadable as error:
         return FileReport("file", unreadable=plain(error))
     try:
         data = start_of_file(path, MAX_BYTES + 1)
     except Unreadable as error:
         return FileReport("file", unreadable=f"{plain(path)}: {error}")
-    given = {"--anchor": bool(anchors), "--witness": bool(witnesses), "--since": since is not None}
-    given["a second RUN"] = run is not None
+    given = {"--witness": bool(witnesses), "--since": since is not None, "a second RUN": run is not None}
     try:
         start = _start(Path(path), data)
         _go_together(start, {name for name, is_given in given.items() if is_given})
         if start == trial_receipts.START:
             return trial_receipts.verify_receipt(data, trust, asked)
         if start == growth.START:
-            return growth.verify_growth(data, _older(since), trust)
-        return attestations.verify_attestation(data, trust, run)
+            return growth.verify_growth(data, _older(since), trust, asked)
+        return attestations.verify_attestation(data, trust, run, asked)
     except Unreadable as error:
         return FileReport("file", unreadable=plain(error))
 

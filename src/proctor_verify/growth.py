@@ -6,13 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proctor_verify import notes
+from proctor_verify.elsewhere import Asked
 from proctor_verify.errors import Unreadable
 from proctor_verify.merkle import consistent
+from proctor_verify.places import RunName
 from proctor_verify.proof_lines import Signed, halves, hashes_of, number, signed
 from proctor_verify.proves import NO_KEY
-from proctor_verify.standalone import FileCheck, FileReport, Verdict, cannot_tell, failed, judge, passed
+from proctor_verify.report import Status
+from proctor_verify.standalone import FileCheck, FileReport, Verdict, cannot_tell, failed, holds, judge, passed
+from proctor_verify.stands import NOT_ASKED, Covered, of_the_time, stands
 
 START = b"old "
+
+NOTHING = Asked()
 
 TRIALS = "anything of the run's trials, or that the run as a whole holds: verify the run for that"
 AFTER = "anything that was written after the newer checkpoint"
@@ -27,9 +33,10 @@ class Growth:
     newer: Signed
     older: Signed | None
     trust: notes.TrustRoot | None
+    asked: Asked = NOTHING
 
 
-def read_growth(data: bytes, older: bytes | None, trust: notes.TrustRoot | None) -> Growth:
+def read_growth(data: bytes, older: bytes | None, trust: notes.TrustRoot | None, asked: Asked = NOTHING) -> Growth:
     """Take a proof of consistency apart, and the older checkpoint with it.
 
     Raises:
@@ -43,7 +50,7 @@ def read_growth(data: bytes, older: bytes | None, trust: notes.TrustRoot | None)
             kept = signed(older)
         except Unreadable as error:
             raise Unreadable(f"what --since names is no checkpoint of a run: {error}") from error
-    return Growth(old_size, hashes_of(lines[1:]), newer, kept, trust)
+    return Growth(old_size, hashes_of(lines[1:]), newer, kept, trust, asked)
 
 
 def _growth_signed(growth: Growth) -> Verdict:
@@ -73,6 +80,18 @@ def _growth_consistent(growth: Growth) -> Verdict:
     return passed(f"the first {old.size:,} of {new.size:,} entries are those of the older checkpoint")
 
 
+def _growth_anchored(growth: Growth) -> Verdict:
+    if not growth.asked.anchors:
+        return NOT_ASKED
+    if growth.trust is None or growth.trust.key is None:
+        return cannot_tell("whose checkpoints they are that stand there: give the whole vkey with --key")
+    heads = [growth.newer.head]
+    if growth.older is not None and _growth_consistent(growth).status is Status.PASS:
+        heads.append(growth.older.head)
+    run = RunName(growth.newer.run_id, growth.trust.key)
+    return stands(growth.asked.anchors, run, *(Covered(head.size, head.root) for head in heads))
+
+
 CONSISTENCY_CHECKS: tuple[FileCheck[Growth], ...] = (
     FileCheck("proof.form", "the file is a proof of consistency within its bounds, and so is the older checkpoint"),
     FileCheck("proof.signed", "both checkpoints are signed by the key given with `--key`", _growth_signed),
@@ -81,6 +100,12 @@ CONSISTENCY_CHECKS: tuple[FileCheck[Growth], ...] = (
         "both checkpoints are of one run, the older one has the size of `old`, and the hashes lead to both roots",
         _growth_consistent,
     ),
+    FileCheck(
+        "proof.anchored",
+        "at each place given with `--anchor` stand signed checkpoints of the run, the newer one among them, and none "
+        "that contradicts it or the older one",
+        _growth_anchored,
+    ),
 )
 
 
@@ -88,13 +113,14 @@ def verify_growth(
     data: bytes,
     older: bytes | None,
     trust: notes.TrustRoot | None,
+    asked: Asked = NOTHING,
     *,
     checks: Sequence[FileCheck[Growth]] = CONSISTENCY_CHECKS,
 ) -> FileReport:
-    """Check the bytes of a proof of consistency, with those of the older checkpoint."""
+    """Check the bytes of a proof of consistency, with those of the older checkpoint; the newer one at anchors, too."""
     growth, fault = None, ""
     try:
-        growth = read_growth(data, older, trust)
+        growth = read_growth(data, older, trust, asked)
     except Unreadable as error:
         fault = str(error)
     results = judge(checks, growth, fault)
@@ -108,7 +134,10 @@ def verify_growth(
         "proof of consistency",
         results,
         facts={"run": run, "entries": f"{growth.old_size:,} then, {head.size:,} now"},
-        shown=(f"of the first {growth.old_size:,} entries of run {run} none was changed, moved or taken out since",),
-        caveats=(*caveats, AFTER, TRIALS),
+        shown=(
+            *((f"the newer checkpoint stands at {', '.join(asked.anchors)} now",) if asked.anchors else ()),
+            f"of the first {growth.old_size:,} entries of run {run} none was changed, moved or taken out since",
+        ),
+        caveats=(*caveats, *of_the_time(holds(results, "proof.anchored")), AFTER, TRIALS),
         lenient=lenient,
     )

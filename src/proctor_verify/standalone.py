@@ -101,6 +101,11 @@ def _result(check: FileCheck[T], verdict: Verdict) -> Result:
     return Result(check.id, Status.FAIL, "1 finding", 1, (Finding(plain(verdict.where), plain(verdict.seen)),))
 
 
+def holds(results: Sequence[Result], check: str) -> bool:
+    """Whether a check passed."""
+    return any(result.check == check and result.status is Status.PASS for result in results)
+
+
 def passed(seen: str) -> Verdict:
     """It holds."""
     return Verdict(Status.PASS, seen)

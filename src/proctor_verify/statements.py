@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from proctor_verify import notes
+from proctor_verify.elsewhere import Asked
 from proctor_verify.errors import Unreadable
-from proctor_verify.report import Status
+from proctor_verify.report import Report, Status
 from proctor_verify.schema import RUN_ID
 from proctor_verify.shapes import (
     COUNT,
@@ -32,6 +33,8 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:proctor:run:v1"
 MAX_SIGNATURES = 64
+
+NOTHING = Asked()
 
 _STATUSES = frozenset(status.value for status in Status)
 _ENVELOPE = record(
@@ -75,7 +78,10 @@ _STATEMENT = record(
 
 @dataclass(frozen=True)
 class Attestation:
-    """An attestation that could be read, who is trusted, and the run where one was named."""
+    """An attestation that could be read, who is trusted, and what it is held against.
+
+    `run` is the folder that was named, `found` what a verification of it says; both are None where none was named.
+    """
 
     signed: bytes
     signatures: tuple[bytes, ...]
@@ -84,6 +90,8 @@ class Attestation:
     key: notes.Key
     trust: notes.TrustRoot | None
     run: str | None
+    asked: Asked = NOTHING
+    found: Report | None = None
 
 
 def read_attestation(data: bytes, trust: notes.TrustRoot | None, run: str | None) -> Attestation:

@@ -11,10 +11,10 @@ from proctor_verify import canonical, notes
 from proctor_verify.elsewhere import Asked
 from proctor_verify.errors import Unreadable
 from proctor_verify.merkle import included, leaf_hash
-from proctor_verify.places import RunName, look_for
+from proctor_verify.places import RunName
 from proctor_verify.proof_lines import Signed, halves, hashes_of, number
-from proctor_verify.proves import AT_ONCE, LEFT_OUT, NO_KEY
-from proctor_verify.report import Result, Status
+from proctor_verify.proves import NO_KEY
+from proctor_verify.report import Result
 from proctor_verify.schema import ANCHOR, body_fault, envelope_fault
 from proctor_verify.shapes import FROM_ONE, TEXT, list_of, matches, or_null, record, where
 from proctor_verify.standalone import (
@@ -24,10 +24,12 @@ from proctor_verify.standalone import (
     Verdict,
     cannot_tell,
     failed,
+    holds,
     judge,
     not_applicable,
     passed,
 )
+from proctor_verify.stands import Covered, of_the_time, stands
 from proctor_verify.strictbase64 import decoded
 from proctor_verify.strictjson import loads_canonical
 
@@ -121,25 +123,9 @@ def _receipt_record(receipt: TrialReceipt) -> Verdict:
 
 
 def _receipt_anchored(receipt: TrialReceipt) -> Verdict:
-    if not receipt.asked.anchors:
-        return not_applicable("no place was named with --anchor")
     head = receipt.signed.head
     run = RunName(receipt.signed.run_id, receipt.key)
-    found = look_for(Asked(receipt.asked.anchors), run)
-    for place in found.places:
-        for other in place.heads:
-            at = f"{place.where}:{other.name}" if other.name else place.where
-            if other.fault is not None:
-                return failed(other.fault, at)
-            if other.size == head.size and other.root != head.root:
-                return failed("has another root at the receipt's size", at)
-        if place.doubt is not None:
-            return cannot_tell(f"{place.where}: {place.doubt}")
-        if not place.heads:
-            return failed("no checkpoint of this run stands there", place.where)
-        if all(other.size != head.size for other in place.heads):
-            return cannot_tell(f"{place.where} has checkpoints of this run, and none of {head.size:,} entries")
-    return passed(f"stands at {', '.join(place.where for place in found.places)}")
+    return stands(receipt.asked.anchors, run, Covered(head.size, head.root))
 
 
 def _receipt_witnessed(receipt: TrialReceipt) -> Verdict:
@@ -237,8 +223,7 @@ def verify_receipt(
 def _of_the_time(receipt: TrialReceipt, results: Sequence[Result]) -> tuple[str, ...]:
     if not receipt.asked.anchors:
         return (OWN_WORD if receipt.anchored else NO_ANCHOR,)
-    stands = any(result.check == "receipt.anchored" and result.status is Status.PASS for result in results)
-    return (AT_ONCE, LEFT_OUT) if stands else (NO_ANCHOR,)
+    return of_the_time(holds(results, "receipt.anchored")) or (NO_ANCHOR,)
 
 
 def _label(trial: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from money_stories import money_story
 from primitives import Signer, canonical
+from proof_plants import note
 from stories import full_story
 
 from proctor_verify import notes
 from proctor_verify.attestations import ATTESTATION_CHECKS, verify_attestation
 from proctor_verify.cli import main
+from proctor_verify.elsewhere import Asked
 from proctor_verify.report import Status
 from proctor_verify.standalone import FileReport, render_text
+from proctor_verify.statements import NOTHING
 
 CASES = Path(__file__).resolve().parents[3] / "shared/cases/json/dsse"
 
@@ -32,10 +36,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def checked(data: bytes, run: Path | None, key: str | None = Signer().vkey, without: str | None = None) -> FileReport:
+def checked(
+    data: bytes,
+    run: Path | None,
+    key: str | None = Signer().vkey,
+    without: str | None = None,
+    asked: Asked = NOTHING,
+) -> FileReport:
     trust = notes.trust_root(key) if key is not None else None
     kept = [check for check in ATTESTATION_CHECKS if check.id != without]
-    return verify_attestation(data, trust, None if run is None else str(run), checks=kept)
+    return verify_attestation(data, trust, None if run is None else str(run), asked, checks=kept)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=[fault.id for fault in FAULTS])
@@ -53,7 +63,7 @@ def test_one_fault_one_finding(fault: Fault, run: Path, tmp_path: Path) -> None:
 
 
 def test_every_check_has_a_fault_of_its_own() -> None:
-    assert {fault.check for fault in FAULTS} == {check.id for check in ATTESTATION_CHECKS}
+    assert {fault.check for fault in FAULTS} | {"attestation.anchored"} == {check.id for check in ATTESTATION_CHECKS}
 
 
 @pytest.mark.parametrize("key", [Signer().vkey, Signer().fingerprint])
@@ -61,11 +71,11 @@ def test_what_is_true_holds(run: Path, key: str) -> None:
     data = canonical(seal(canonical(statement(run)), Signer()))
     alone, held = checked(data, None, key), checked(data, run, key)
     assert alone.exit_status == held.exit_status == 0
-    assert {result.status for result in held.results} == {Status.PASS}
-    assert [result.check for result in alone.results if result.status is Status.NOT_APPLICABLE] == [
-        "attestation.subjects",
-        "attestation.run",
-    ]
+    not_asked = [result.check for result in alone.results if result.status is Status.NOT_APPLICABLE]
+    assert not_asked == ["attestation.subjects", "attestation.run", "attestation.anchored"]
+    assert {result.check: result.status for result in held.results if result.check not in not_asked[2:]} == {
+        check.id: Status.PASS for check in ATTESTATION_CHECKS[:-1]
+    }
     pretty = json.dumps(json.loads(data), indent=2).encode()
     assert checked(pretty, run, key).exit_status == 0, "an envelope need not be canonical"
 
@@ -95,6 +105,63 @@ def test_where_it_is_anchored_is_what_receipts_say(tmp_path: Path) -> None:
     assert checked(canonical(seal(canonical(said), Signer())), run).exit_status == 0
     said["predicate"]["anchored"][0]["commit"] = "0" * 40
     assert checked(canonical(seal(canonical(said), Signer())), run).failed() == ["attestation.run"]
+
+
+AT: dict[str, tuple[Callable[[Path], None], Status, Status]] = {
+    "as the run pushed": (lambda place: None, Status.PASS, Status.PASS),
+    "only earlier ones": (lambda place: max(place.iterdir()).unlink(), Status.CANNOT_TELL, Status.CANNOT_TELL),
+    "nothing of the run": (lambda place: shutil.rmtree(place), Status.FAIL, Status.FAIL),
+    "another root at that size": (
+        lambda place: max(place.iterdir()).write_bytes(_another(max(place.iterdir()))),
+        Status.FAIL,
+        Status.FAIL,
+    ),
+    "what is no checkpoint": (lambda place: min(place.iterdir()).write_text("hello"), Status.FAIL, Status.FAIL),
+    # with the run at hand, what its journal does not have at a smaller size is seen, too
+    "another root before": (
+        lambda place: min(place.iterdir()).write_bytes(_another(min(place.iterdir()))),
+        Status.PASS,
+        Status.FAIL,
+    ),
+}
+
+
+def _another(file: Path) -> bytes:
+    origin = file.read_text().partition("\n")[0]
+    return note(Signer(), int(file.stem), bytes(32), origin)
+
+
+@pytest.mark.parametrize(("spoil", "alone", "with_run"), AT.values(), ids=AT)
+def test_it_is_held_against_an_anchor(
+    spoil: Callable[[Path], None], alone: Status, with_run: Status, tmp_path: Path
+) -> None:
+    run, place = anchored_story().write(tmp_path / "run"), tmp_path / "place"
+    data = canonical(seal(canonical(statement(run)), Signer()))
+    notes_of = sorted((run / "checkpoints").glob("*.note"))
+    run_id = notes_of[0].read_text().partition("\n")[0].rpartition("/")[2]
+    (place / run_id).mkdir(parents=True)
+    for file in notes_of:
+        shutil.copy(file, place / run_id)
+    spoil(place / run_id)
+    for held, status in ((None, alone), (run, with_run)):
+        report = checked(data, held, asked=Asked((str(place),)))
+        found = next(result for result in report.results if result.check == "attestation.anchored")
+        assert (found.status, report.exit_status) == (status, 0 if status is Status.PASS else 1), render_text(report)
+        assert report.failed() == (["attestation.anchored"] if status is Status.FAIL else [])
+        left = checked(data, held, without="attestation.anchored", asked=Asked((str(place),)))
+        assert left.exit_status == 0, render_text(left)
+
+
+def test_an_anchor_on_the_command_line(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "x.dsse.json"
+    file.write_bytes(canonical(seal(canonical(statement(run)), Signer())))
+    last = max((run / "checkpoints").glob("*.note"))
+    kept = shutil.copy(last, tmp_path / "kept.note")
+    assert main([str(file), "--key", Signer().vkey, "--anchor", str(kept)]) == 0
+    assert "its checkpoint stands at" in capsys.readouterr().out
+    assert main([str(file), str(run), "--key", Signer().vkey, "--anchor", str(kept)]) == 0
+    # what came with the run shows nothing that the run does not
+    assert main([str(file), str(run), "--key", Signer().vkey, "--anchor", str(last)]) == 2
 
 
 def test_whose_key_it_is_cannot_be_told_without_one(run: Path) -> None:

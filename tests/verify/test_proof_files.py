@@ -46,7 +46,7 @@ def checked(
     if isinstance(made, Receipt):
         return verify_receipt(made.make(), trust, asked, checks=[c for c in RECEIPT_CHECKS if c.id != without])
     kept = [c for c in CONSISTENCY_CHECKS if c.id != without]
-    return verify_growth(made.make(), made.older(), trust, checks=kept)
+    return verify_growth(made.make(), made.older(), trust, asked, checks=kept)
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=[plant.id for plant in PLANTS])
@@ -61,7 +61,7 @@ def test_one_fault_one_finding(plant: Plant) -> None:
 
 
 def test_every_check_has_a_fault_of_its_own() -> None:
-    elsewhere = {"receipt.anchored", "receipt.witnessed"}
+    elsewhere = {"receipt.anchored", "receipt.witnessed", "proof.anchored"}
     planted = {plant.check for plant in PLANTS} | elsewhere
     assert planted == {check.id for check in (*RECEIPT_CHECKS, *CONSISTENCY_CHECKS)}
     assert len({check.id for check in CHECKS}) == len(CHECKS)
@@ -89,25 +89,71 @@ ELSEWHERE: dict[str, tuple[dict[int, bytes | None], Status]] = {
 }
 
 
-@pytest.mark.parametrize(("stands", "status"), ELSEWHERE.values(), ids=ELSEWHERE)
-def test_a_receipt_is_held_against_an_anchor(stands: dict[int, bytes | None], status: Status, tmp_path: Path) -> None:
-    own = Receipt().make().partition(b"\n\n")[2]
-    (tmp_path / RUN_ID).mkdir()
+MADE = {"receipt.anchored": Receipt(), "proof.anchored": Growth()}
+
+
+def placed(folder: Path, made: Receipt | Growth, stands: dict[int, bytes | None]) -> Asked:
+    """A folder with these checkpoints of the run, where None is the file's own."""
+    own = made.make().partition(b"\n\n")[2]
+    (folder / RUN_ID).mkdir()
     for size, content in stands.items():
-        (tmp_path / RUN_ID / f"{size:012d}.note").write_bytes(own if content is None else content)
-    asked = Asked((str(tmp_path),))
-    report = checked(Receipt(), asked=asked)
-    found = next(result for result in report.results if result.check == "receipt.anchored")
-    assert (found.status, report.exit_status) == (status, 0 if status is Status.PASS else 1)
-    assert report.failed() == (["receipt.anchored"] if status is Status.FAIL else [])
-    assert checked(Receipt(), without="receipt.anchored", asked=asked).exit_status == 0
+        (folder / RUN_ID / f"{size:012d}.note").write_bytes(own if content is None else content)
+    return Asked((str(folder),))
 
 
-def test_a_receipt_is_held_against_one_note_and_against_nothing(tmp_path: Path) -> None:
-    (tmp_path / "note").write_bytes(Receipt().make().partition(b"\n\n")[2])
-    assert checked(Receipt(), asked=Asked((str(tmp_path / "note"),))).exit_status == 0
-    report = checked(Receipt(), asked=Asked((str(tmp_path / "nowhere"),)))
+def status_of(report: FileReport, check: str) -> Status:
+    return next(result.status for result in report.results if result.check == check)
+
+
+@pytest.mark.parametrize("check", MADE)
+@pytest.mark.parametrize(("stands", "status"), ELSEWHERE.values(), ids=ELSEWHERE)
+def test_a_file_is_held_against_an_anchor(
+    check: str, stands: dict[int, bytes | None], status: Status, tmp_path: Path
+) -> None:
+    made = MADE[check]
+    asked = placed(tmp_path, made, stands)
+    report = checked(made, asked=asked)
+    assert (status_of(report, check), report.exit_status) == (status, 0 if status is Status.PASS else 1)
+    assert report.failed() == ([check] if status is Status.FAIL else [])
+    assert checked(made, without=check, asked=asked).exit_status == 0
+    says_when = any(caveat.startswith("since when checkpoints stand") for caveat in report.caveats)
+    assert says_when == (status is Status.PASS)
+
+
+def test_an_anchor_that_contradicts_the_older_checkpoint_of_a_proof(tmp_path: Path) -> None:
+    asked = placed(tmp_path, Growth(), {6: note(Signer(), 6, ROOT), 11: None})
+    report = checked(Growth(), asked=asked)
+    assert report.failed() == ["proof.anchored"]
+    assert "another root at 6 entries" in report.results[-1].findings[0].seen
+    # what leads nowhere says nothing of a place: the one fault is found once
+    for made in (Growth(said=5), Growth(old_origin="proctor/run/other")):
+        assert checked(made, asked=asked).failed() == ["proof.consistent"]
+
+
+def test_whose_checkpoints_stand_there_a_proof_does_not_say(tmp_path: Path) -> None:
+    asked = placed(tmp_path, Growth(), {11: None})
+    for key in (None, Signer().fingerprint):
+        report = checked(Growth(), key, asked=asked)
+        assert (status_of(report, "proof.anchored"), report.exit_status) == (Status.CANNOT_TELL, 1)
+
+
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
+def test_a_file_is_held_against_one_note_and_against_nothing(made: Receipt | Growth, tmp_path: Path) -> None:
+    (tmp_path / "note").write_bytes(made.make().partition(b"\n\n")[2])
+    assert checked(made, asked=Asked((str(tmp_path / "note"),))).exit_status == 0
+    report = checked(made, asked=Asked((str(tmp_path / "nowhere"),)))
     assert (report.failed(), report.exit_status) == ([], 1)
+
+
+def test_a_proof_at_an_anchor_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, data in {"x": Growth().make(), "old": Growth().older()}.items():
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / "at").mkdir()
+    placed(tmp_path / "at", Growth(), {11: None})
+    asked = [str(tmp_path / "x"), "--key", VKEY, "--since", str(tmp_path / "old"), "--anchor"]
+    assert main([*asked, str(tmp_path / "at")]) == 0
+    assert "the newer checkpoint stands at" in capsys.readouterr().out
+    assert main([*asked, str(tmp_path / "nowhere")]) == 1
 
 
 def test_a_receipt_is_held_against_its_witnesses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -242,7 +288,7 @@ def test_frozen_vectors(case: dict[str, Any], tmp_path: Path) -> None:
 
 
 def test_frozen_vectors_are_of_every_check_both_ways() -> None:
-    elsewhere = {"receipt.anchored", "receipt.witnessed"}
+    elsewhere = {"receipt.anchored", "receipt.witnessed", "proof.anchored"}
     for status in ("pass", "fail", "cannot tell"):
         seen = {check for case in _vectors()["cases"] for check, said in case["checks"].items() if said == status}
         wanted = {check.id for check in (*RECEIPT_CHECKS, *CONSISTENCY_CHECKS)} - (

@@ -38,8 +38,6 @@ def files(run: Path, tmp_path: Path) -> dict[str, Path]:
 def asked(path: Path, option: str, files: dict[str, Path], run: Path) -> FileReport:
     if option == "--since":
         return verify_file(path, KEY.vkey, since=files["older"])
-    if option == "--anchor":
-        return verify_file(path, KEY.vkey, anchors=[str(files["older"])])
     if option == "--witness":
         return verify_file(path, KEY.vkey, witnesses=[WITNESS.vkey])
     return verify_file(path, KEY.vkey, run=str(run))
@@ -50,7 +48,6 @@ def asked(path: Path, option: str, files: dict[str, Path], run: Path) -> FileRep
     [
         ("receipt", "--since"),
         ("receipt", "a second RUN"),
-        ("growth", "--anchor"),
         ("growth", "--witness"),
         ("growth", "a second RUN"),
     ],
@@ -66,7 +63,7 @@ def test_an_option_that_would_not_be_looked_at_is_refused(
 def test_of_an_attestation_too(run: Path, tmp_path: Path, files: dict[str, Path]) -> None:
     path = tmp_path / "envelope.json"
     path.write_text(json.dumps(seal(json.dumps(statement(run)).encode(), KEY)))
-    for option in ("--since", "--anchor", "--witness"):
+    for option in ("--since", "--witness"):
         report = asked(path, option, files, run)
         assert report.exit_status == 2 and str(report.unreadable).startswith(f"{option} goes with ")
     assert asked(path, "a second RUN", files, run).unreadable is None

@@ -39,11 +39,11 @@ export const CHECKS = [
   "files.digests", "files.unlisted", "withheld.named", "grades.recomputed", "attempts.derived", "summary.recomputed",
 ];
 
-// receipt.anchored and receipt.witnessed, too, are of what this program is not given.
+// receipt.anchored, receipt.witnessed and proof.anchored, too, are of what this program is not given.
 export const RECEIPT_CHECKS = [
   "receipt.form", "receipt.signed", "receipt.included", "receipt.record", "receipt.anchored", "receipt.witnessed",
 ];
-export const PROOF_CHECKS = ["proof.form", "proof.signed", "proof.consistent"];
+export const PROOF_CHECKS = ["proof.form", "proof.signed", "proof.consistent", "proof.anchored"];
 
 // What may be without an answer where nobody said whose key it should be.
 const WHOSE_KEY = new Set(["key.trust", "receipt.signed", "proof.signed"]);
