@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from merkle_parts import consistency_proof, inclusion_proof
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence import merkle
@@ -61,9 +62,9 @@ def test_every_proof_of_every_small_tree_holds() -> None:
         leaves = LEAVES[:size]
         root = tree_head(leaves)
         for index in range(size):
-            merkle.verify_inclusion(leaves[index], index, size, merkle.inclusion_proof(leaves, index), root)
+            merkle.verify_inclusion(leaves[index], index, size, inclusion_proof(leaves, index), root)
         for old in range(1, size + 1):
-            merkle.verify_consistency(old, size, tree_head(leaves[:old]), root, merkle.consistency_proof(leaves, old))
+            merkle.verify_consistency(old, size, tree_head(leaves[:old]), root, consistency_proof(leaves, old))
 
 
 @given(st.data())
@@ -71,7 +72,7 @@ def test_an_inclusion_proof_shows_that_leaf_at_that_place_and_nothing_else(data:
     size = data.draw(st.integers(2, 70))
     index = data.draw(st.integers(0, size - 1))
     leaves = LEAVES[:size]
-    root, proof = tree_head(leaves), merkle.inclusion_proof(leaves, index)
+    root, proof = tree_head(leaves), inclusion_proof(leaves, index)
     other = data.draw(st.integers(0, size - 1).filter(lambda i: i != index))
     refused(merkle.verify_inclusion, leaves[other], index, size, proof, root)
     refused(merkle.verify_inclusion, leaves[index], other, size, proof, root)
@@ -84,7 +85,7 @@ def test_a_consistency_proof_shows_those_two_trees_and_nothing_else(data: st.Dat
     size = data.draw(st.integers(2, 70))
     old = data.draw(st.integers(1, size - 1))
     old_root, root = tree_head(LEAVES[:old]), tree_head(LEAVES[:size])
-    proof = merkle.consistency_proof(LEAVES[:size], old)
+    proof = consistency_proof(LEAVES[:size], old)
     rewritten = tree_head([*LEAVES[: old - 1], LEAVES[199]])
     refused(merkle.verify_consistency, old, size, rewritten, root, proof)
     refused(merkle.verify_consistency, old, size, old_root, tree_head(LEAVES[: size + 1]), proof)
@@ -92,21 +93,21 @@ def test_a_consistency_proof_shows_those_two_trees_and_nothing_else(data: st.Dat
 
 
 def test_an_inner_node_is_no_leaf() -> None:
-    root, proof = tree_head(LEAVES[:8]), merkle.inclusion_proof(LEAVES[:8], 5)
+    root, proof = tree_head(LEAVES[:8]), inclusion_proof(LEAVES[:8], 5)
     pair = merkle.node_hash(LEAVES[4], LEAVES[5])
     refused(merkle.verify_inclusion, pair, 5, 8, proof[1:], root)
     refused(merkle.verify_inclusion, root, 0, 8, [], root)
 
 
 def test_a_proof_for_a_smaller_tree_shows_nothing_of_a_larger_one() -> None:
-    proof = merkle.consistency_proof(LEAVES[:2], 1)
+    proof = consistency_proof(LEAVES[:2], 1)
     merkle.verify_consistency(1, 2, LEAVES[0], tree_head(LEAVES[:2]), proof)
     refused(merkle.verify_consistency, 1, 4, LEAVES[0], tree_head(LEAVES[:2]), proof)
 
 
 def test_a_proof_for_a_larger_tree_shows_nothing_of_a_smaller_one() -> None:
-    refused(merkle.verify_inclusion, LEAVES[3], 1, 2, merkle.inclusion_proof(LEAVES[:4], 3), tree_head(LEAVES[:4]))
-    proof = merkle.consistency_proof(LEAVES[:8], 7)
+    refused(merkle.verify_inclusion, LEAVES[3], 1, 2, inclusion_proof(LEAVES[:4], 3), tree_head(LEAVES[:4]))
+    proof = consistency_proof(LEAVES[:8], 7)
     refused(merkle.verify_consistency, 3, 4, tree_head(LEAVES[:7]), tree_head(LEAVES[:8]), proof)
 
 
@@ -154,10 +155,10 @@ def test_sizes_that_show_nothing_are_refused(old: int, new: int) -> None:
 def test_proofs_are_made_only_of_what_is_there() -> None:
     for index in (-1, 3):
         with pytest.raises(ValueError, match="leaf"):
-            merkle.inclusion_proof(LEAVES[:3], index)
+            merkle.inclusion_path(3, index)
     for old in (0, 4):
         with pytest.raises(ValueError, match="leaves"):
-            merkle.consistency_proof(LEAVES[:3], old)
+            merkle.consistency_path(3, old)
 
 
 def test_the_published_proofs(cases: Path) -> None:

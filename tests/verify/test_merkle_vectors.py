@@ -12,6 +12,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from merkle_parts import consistency_proof, inclusion_proof
 from proctor.core.refusal import Refusal
 from proctor.evidence import merkle as ours
 from proctor_verify import merkle as theirs
@@ -72,9 +73,9 @@ def test_hashes_that_only_seem_to_fit_show_nothing() -> None:
     inner = theirs.root(HASHES[:2])
     assert not included(inner, 0, 4, [theirs.root(HASHES[2:4])], ROOTS[4])
     assert not included(ROOTS[4], 0, 4, [], ROOTS[4])
-    assert not consistent(1, 4, ROOTS[1], ROOTS[2], ours.consistency_proof(HASHES[:2], 1))
-    assert not included(HASHES[3], 1, 2, ours.inclusion_proof(HASHES[:4], 3), ROOTS[4])
-    assert not consistent(3, 4, ROOTS[7], ROOTS[8], ours.consistency_proof(HASHES[:8], 7))
+    assert not consistent(1, 4, ROOTS[1], ROOTS[2], consistency_proof(HASHES[:2], 1))
+    assert not included(HASHES[3], 1, 2, inclusion_proof(HASHES[:4], 3), ROOTS[4])
+    assert not consistent(3, 4, ROOTS[7], ROOTS[8], consistency_proof(HASHES[:8], 7))
     assert not included(HASHES[0][:31], 0, 2, [HASHES[0][31:] + HASHES[1]], ROOTS[2])
     assert not consistent(1, 2, HASHES[0][:31], ROOTS[2], [HASHES[0][31:] + HASHES[1]])
     assert not consistent(0, 0, ROOTS[1], ROOTS[1], [])
@@ -99,13 +100,13 @@ def test_the_frozen_proofs() -> None:
         assert included(HASHES[index], index, size, proof, ROOTS[size])
         for damaged in damages(proof):
             assert not included(HASHES[index], index, size, damaged, ROOTS[size])
-        assert proof == ours.inclusion_proof(HASHES[:size], index)
+        assert proof == inclusion_proof(HASHES[:size], index)
     for case in VECTORS["consistency"]:
         old, size, proof = case["old"], case["new"], [bytes.fromhex(h) for h in case["proof"]]
         assert consistent(old, size, ROOTS[old], ROOTS[size], proof)
         for damaged in damages(proof):
             assert not consistent(old, size, ROOTS[old], ROOTS[size], damaged)
-        assert proof == ours.consistency_proof(HASHES[:size], old)
+        assert proof == consistency_proof(HASHES[:size], old)
 
 
 @given(st.integers(-1, 14), st.integers(-1, 14), PROOF, st.sampled_from(ROOTS), st.sampled_from(ROOTS))
@@ -123,7 +124,7 @@ def test_both_say_the_same_of_proofs_of_nothing(
 def test_both_say_the_same_of_damaged_proofs(data: st.DataObject) -> None:
     size = data.draw(st.integers(2, len(HASHES)))
     number = data.draw(st.integers(1, size - 1))
-    for proof in (ours.inclusion_proof(HASHES[:size], number), ours.consistency_proof(HASHES[:size], number)):
+    for proof in (inclusion_proof(HASHES[:size], number), consistency_proof(HASHES[:size], number)):
         start, end = sorted((data.draw(st.integers(0, len(proof))), data.draw(st.integers(0, len(proof)))))
         damaged = proof[:start] + data.draw(PROOF) + proof[end:]
         other = data.draw(st.integers(0, len(HASHES)))

@@ -116,24 +116,6 @@ def consistency_path(size: int, old_size: int) -> list[Range]:
     return path[::-1]
 
 
-def inclusion_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:
-    """The audit path of the leaf at `index` in the tree over all `leaves` (hashes), deepest sibling first.
-
-    Raises:
-        ValueError: no such leaf.
-    """
-    return [root(leaves[low:high]) for low, high in inclusion_path(len(leaves), index)]
-
-
-def consistency_proof(leaves: Sequence[bytes], old_size: int) -> list[bytes]:
-    """The proof that the tree over the first `old_size` of `leaves` (hashes) is a prefix of the tree over all.
-
-    Raises:
-        ValueError: `old_size` is 0 or more than there are leaves.
-    """
-    return [root(leaves[low:high]) for low, high in consistency_path(len(leaves), old_size)]
-
-
 def verify_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes], expected_root: bytes) -> None:
     """Check that the leaf with hash `leaf` stands at `index` of the tree of `size` leaves with that root.
 
