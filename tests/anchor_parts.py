@@ -29,7 +29,7 @@ def git(repository: Path, *words: str, given: bytes = b"") -> bytes:
         input=given,
         stdout=subprocess.PIPE,
         check=True,
-        timeout=60,
+        timeout=600,
         env={
             **os.environ,
             **{f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
@@ -38,7 +38,7 @@ def git(repository: Path, *words: str, given: bytes = b"") -> bytes:
 
 
 def repository(path: Path, kind: str = "sha1") -> Path:
-    subprocess.run(["git", "init", "--quiet", "--bare", f"--object-format={kind}", str(path)], check=True, timeout=60)
+    subprocess.run(["git", "init", "--quiet", "--bare", f"--object-format={kind}", str(path)], check=True, timeout=600)
     return path
 
 
@@ -113,7 +113,7 @@ def daemon(folder: Path) -> Iterator[str]:
     class Each(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             command = ["git", "daemon", "--inetd", "--export-all", "--enable=receive-pack", f"--base-path={folder}"]
-            subprocess.run([*command, str(folder)], stdin=self.request, stdout=self.request, timeout=60, check=False)
+            subprocess.run([*command, str(folder)], stdin=self.request, stdout=self.request, timeout=600, check=False)
 
     with serving(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Each)) as at:
         yield f"git://{at}"

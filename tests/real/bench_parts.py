@@ -46,9 +46,17 @@ class BenchParts(Generic[Kind, World]):
 
     async def run(self, world: Sandbox, script: str, **changes: Any) -> tuple[Ended, str]:
         out = self.folder / "out"
-        command = Exec(("sh", "-c", script), stdout=out, deadline_sec=60.0)
+        command = Exec(("sh", "-c", script), stdout=out, deadline_sec=600.0)
         ended = await world.exec(replace(command, **changes))
         return ended, out.read_bytes().decode("utf-8", "replace")
+
+    async def cut(self, world: Sandbox, script: str, said: str, **changes: Any) -> tuple[Ended, str]:
+        """Run what goes on until its deadline, with a longer one where it had not come so far as to say that."""
+        for deadline in (0.5, 5.0, 60.0, 600.0):
+            ended, text = await self.run(world, script, deadline_sec=deadline, **changes)
+            if said in text:
+                break
+        return ended, text
 
     async def nothing_left(self) -> bool:
         """Whether nothing of this test is left."""

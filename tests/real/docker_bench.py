@@ -63,7 +63,7 @@ class Bench(BenchParts[DockerKind, DockerSandbox]):
 
     async def nothing_left(self) -> bool:
         """Whether nothing of this test is left, or only what is on its way out."""
-        for _ in range(500):
+        for _ in range(20_000):
             if not self.left():
                 return True
             await asyncio.sleep(0.01)
@@ -71,7 +71,7 @@ class Bench(BenchParts[DockerKind, DockerSandbox]):
 
     async def only_images_left(self, number: int) -> bool:
         """Whether that many images of this test are left, and nothing else but what is on its way out."""
-        for _ in range(500):
+        for _ in range(20_000):
             left = self.left()
             if len(left) == number and all(each.startswith("sha256:") for each in left):
                 return True

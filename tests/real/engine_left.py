@@ -23,7 +23,7 @@ BASE = "debian:bookworm-slim"
 
 def docker(*words: str, stdin: bytes = b"") -> str:
     """What the engine's own program prints; fails where it fails."""
-    done = subprocess.run(["docker", *words], input=stdin, capture_output=True, timeout=120)
+    done = subprocess.run(["docker", *words], input=stdin, capture_output=True, timeout=600)
     assert done.returncode == 0, (words, done.stderr.decode("utf-8", "replace"))
     return done.stdout.decode("utf-8", "replace").strip()
 
@@ -42,7 +42,7 @@ def seen(*words: str) -> list[dict[str, Any]]:
     if not ids:
         return []
     kind = "image" if words[0] == "images" else words[0] if words[0] != "ps" else "container"
-    done = subprocess.run(["docker", kind, "inspect", *dict.fromkeys(ids)], capture_output=True, timeout=120)
+    done = subprocess.run(["docker", kind, "inspect", *dict.fromkeys(ids)], capture_output=True, timeout=600)
     found: list[dict[str, Any]] = json.loads(done.stdout or "[]")
     return found
 
@@ -142,14 +142,14 @@ class Others:
 
     def remove(self) -> None:
         for each in self.containers:
-            subprocess.run(["docker", "rm", "-fv", each], capture_output=True, timeout=60)
+            subprocess.run(["docker", "rm", "-fv", each], capture_output=True, timeout=600)
         for each in self.images:
-            subprocess.run(["docker", "rmi", "-f", each], capture_output=True, timeout=60)
+            subprocess.run(["docker", "rmi", "-f", each], capture_output=True, timeout=600)
 
 
 @pytest.fixture
 def others(request: pytest.FixtureRequest) -> Iterator[Others]:
     engine_or_skip()
-    made = Others(f"{os.getpid()}-{abs(hash(request.node.nodeid)) % 10**6}")
+    made = Others(f"{os.getpid()}-{abs(hash(request.node.nodeid)) % 10**6:06}")
     yield made
     made.remove()

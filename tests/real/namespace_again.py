@@ -101,7 +101,7 @@ def run_again(
             },
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=1800,
             check=False,
         )
         if done.returncode == 77:

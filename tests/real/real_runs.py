@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +32,8 @@ from proctor_verify.report import Report, Status
 from proctor_verify.verification import verify
 
 SOURCES = Path(__file__).resolve().parents[2] / "src"
-ENOUGH_SEC = 240.0
+# for whatever ends by itself, on a machine that others keep busy
+ENOUGH_SEC = 600.0
 PASS = "echo 1 > /logs/verifier/reward.txt\n"
 # passes iff the agent left the right word
 WORD = 'if [ "$(cat /app/answer 2>/dev/null)" = right ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt\n'
@@ -73,7 +77,7 @@ seed = 20261130
 [agent]
 name = "command"
 command = {json.dumps(command)}
-timeout = "1m"
+timeout = "10m"
 {agent}
 [sandbox]
 kind = "namespace"
@@ -159,7 +163,7 @@ def stop_before(entries: int, number: int, stops: int) -> int:
     return entries * (number + 1) // (stops + 2)
 
 
-def until(what: str, done: Callable[[], object], seconds: float = 60.0) -> None:
+def until(what: str, done: Callable[[], object], seconds: float = ENOUGH_SEC) -> None:
     """Wait for another process; what it waits for has no event that reaches here."""
     deadline = time.monotonic() + seconds
     while not done():
@@ -176,6 +180,41 @@ def has_entry(run: Path, kind: Kind, count: int = 1) -> Callable[[], bool]:
         return path.is_file() and path.read_bytes().count(f'"kind":"{kind.id}"'.encode()) >= count
 
     return seen
+
+
+class Held:
+    """A command in a world of namespaces that lasts until the test lets it go, however busy the machine is."""
+
+    def __init__(self) -> None:
+        self._seconds = str(10**8 + secrets.randbelow(10**8))
+        self.command = f"sleep {self._seconds} || true"
+
+    def let_go(self) -> int:
+        """End it wherever it lasts; how many there were."""
+        line, ended = f"sleep\0{self._seconds}\0".encode(), 0
+        for path in Path("/proc").iterdir():
+            with suppress(OSError):
+                if path.name.isdecimal() and (path / "cmdline").read_bytes() == line:
+                    os.kill(int(path.name), signal.SIGKILL)
+                    ended += 1
+        return ended
+
+    @contextmanager
+    def going(self) -> Iterator[None]:
+        """Let go of all that begin while the block lasts."""
+        over = threading.Event()
+
+        def work() -> None:
+            while not over.wait(0.05):
+                self.let_go()
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
 
 def is_live(run: Path) -> bool:

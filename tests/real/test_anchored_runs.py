@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from real_runs import ENOUGH_SEC, Proctor, bodies, ended, entries, finals, proctor, until, write_study
+from real_runs import ENOUGH_SEC, Held, Proctor, bodies, ended, entries, finals, is_over, proctor, until, write_study
 from small_disks import fill, mounted
 
 from anchor_parts import commits, contents, git, hook, repository
@@ -71,14 +71,16 @@ def test_both_anchors_hold_what_the_run_says(proctor: Proctor, tmp_path: Path) -
 @pytest.mark.parametrize("required", [True, False])
 def test_a_repository_that_vanishes_in_the_middle(proctor: Proctor, tmp_path: Path, required: bool) -> None:
     remote, run = repository(tmp_path / "a.git"), tmp_path / "run"
-    command = f"sleep 18; {SOON}" if required else SOON
-    made = study(tmp_path / "study", command=command, git="../a.git", every="1s", required=required)
+    held = Held()
+    made = study(tmp_path / "study", command=f"{held.command}; {SOON}", git="../a.git", every="1s", required=required)
     with proctor.start("run", made, "--out", run, "--waive", "git_dirty", "--quiet") as process:
         until("it is anchored", lambda: (run / "journal.jsonl").exists() and bodies(run, Kind.CHECKPOINT_ANCHORED))
+        until("its agent works", lambda: bodies(run, Kind.AGENT_STARTED))
         shutil.move(remote, tmp_path / "away.git")
         if required:
-            until("a push failed", lambda: bodies(run, Kind.ANCHOR_FAILED), ENOUGH_SEC)
+            until("a push failed", lambda: bodies(run, Kind.ANCHOR_FAILED))
             shutil.move(tmp_path / "away.git", remote)
+        until("its agent is let go", held.let_go)
         said = process.communicate(timeout=ENOUGH_SEC)[0]
     assert process.returncode == 0, said
     assert ended(run)["complete"]
@@ -121,22 +123,23 @@ def test_killed_again_and_again_while_it_pushes(proctor: Proctor, tmp_path: Path
     remote, run = repository(tmp_path / "a.git"), tmp_path / "run"
     (tmp_path / "out").mkdir()
     made = study(tmp_path / "study", tasks=4, git="../a.git", drop="../out", every="1s", required=True)
-    status = None
-    for lines in (2, 4, 6, 9, 30, 50):
-        status = killed_after(proctor, run, made, lines)
-        if status == 0:
+    for number, lines in enumerate((2, 4, 6, 9, 30, 50)):
+        killed_after(proctor, run, made, lines)
+        if is_over(run):
+            assert number, "it ended before it was killed once"
             break
-    if status != 0:
-        status, said = proctor("resume", run, "--waive", "git_dirty", "--quiet")
-        assert status == 0, said
+    status, said = proctor("resume", run, "--waive", "git_dirty", "--quiet")
+    # killed at its very end it has nothing left to do but to push
+    assert (status, "run_complete" in said) in ((0, False), (3, True)), said
+    assert status == 0 or proctor("anchor", run)[0] == 0
     check_at(proctor, run, remote, tmp_path / "out")
     assert len(finals(run)) == 4
     there = contents(remote, ref(remote))
     assert set(there) <= set(notes(run).values()) and there[-1] == notes(run)[len(entries(run))]
 
 
-def killed_after(proctor: Proctor, run: Path, made: Path, lines: int) -> int:
-    """Start the run or go on with it, and kill it once the journal has so many lines more; returns how it ended."""
+def killed_after(proctor: Proctor, run: Path, made: Path, lines: int) -> None:
+    """Start the run or go on with it, and kill it once the journal has so many lines more, or it ended before."""
     before = len(entries(run)) if (run / "journal.jsonl").exists() else 0
     words = ["resume", run] if before else ["run", made, "--out", run]
     with proctor.start(*words, "--waive", "git_dirty", "--quiet", start_new_session=True) as process:
@@ -145,10 +148,10 @@ def killed_after(proctor: Proctor, run: Path, made: Path, lines: int) -> int:
             there = (run / "journal.jsonl").exists()
             return process.poll() is not None or (there and len(entries(run)) >= before + lines)
 
-        until("the journal grows", grown, ENOUGH_SEC)
-        os.killpg(process.pid, signal.SIGKILL)
+        until("the journal grows", grown)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=ENOUGH_SEC)
-    return process.returncode
 
 
 def test_a_repository_that_tampers_is_named(proctor: Proctor, tmp_path: Path) -> None:

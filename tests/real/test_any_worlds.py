@@ -116,7 +116,7 @@ async def test_nothing_of_a_command_is_left_after_it(bench: Bench, leave: str) -
 
 async def test_a_deadline_ends_everything_and_is_typed(bench: Bench) -> None:
     world = await bench.start()
-    ended, said = await bench.run(world, "setsid sleep 1000 & echo begun; sleep 1000", deadline_sec=0.5)
+    ended, said = await bench.cut(world, "setsid sleep 1000 & echo begun; sleep 1000", "begun")
     assert ended.timed_out and ended.exit_code is None and ended.signal == signal.SIGKILL
     assert said == "begun\n" and ended.leftovers >= 1
     assert await world.kill_all() == 0
@@ -151,7 +151,7 @@ async def test_a_deadline_that_is_no_time_is_refused(bench: Bench, deadline: flo
 
 async def test_a_background_child_that_holds_stdout_does_not_hold_the_end(bench: Bench) -> None:
     world = await bench.start()
-    ended, said = await bench.run(world, "sleep 1000 & echo done", deadline_sec=30)
+    ended, said = await bench.run(world, "sleep 1000 & echo done")
     assert (ended.timed_out, said) == (False, "done\n")
 
 
@@ -166,7 +166,10 @@ async def test_a_flood_is_read_and_dropped_beyond_the_cap(bench: Bench) -> None:
 async def test_a_fork_bomb_ends_with_its_command(bench: Bench) -> None:
     world = await bench.start(limits=Limits(pids=64))
     bomb = "import os\nwhile True:\n  try: os.fork()\n  except OSError: pass"
-    ended, _ = await bench.run(world, "", argv=("python3", "-c", bomb), deadline_sec=1.0)
+    for deadline in (1.0, 10.0, 100.0):  # in which it comes to its limit
+        ended, _ = await bench.run(world, "", argv=("python3", "-c", bomb), deadline_sec=deadline)
+        if ended.limit_hit or world.facts["tier"] != Tier.PRIVILEGED.value:
+            break
     assert ended.timed_out or ended.limit_hit == "pids"  # a watcher does not wait for the deadline
     assert await world.kill_all() == 0
     if world.facts["tier"] == Tier.PRIVILEGED.value:
@@ -188,7 +191,7 @@ async def test_a_second_command_waits_for_the_first(bench: Bench) -> None:
 async def test_memory_has_a_limit(bench: Bench) -> None:
     world = await bench.start(limits=Limits(memory_bytes=64 << 20), required_limits=frozenset({"memory"}))
     hog = "import time\nx = []\nwhile True:\n  x.append(bytearray(b'1' * (1 << 20)))\n  time.sleep(0.002)"
-    ended, _ = await bench.run(world, "", argv=("python3", "-c", hog), deadline_sec=30)
+    ended, _ = await bench.run(world, "", argv=("python3", "-c", hog))
     assert (ended.limit_hit, ended.signal, ended.timed_out) == ("memory", signal.SIGKILL, False)
     again, _ = await bench.run(world, "true")
     assert again.exit_code == 0 and again.limit_hit is None
@@ -282,14 +285,11 @@ async def test_a_frozen_world_stands_still_and_goes_on(bench: Bench) -> None:
     world = await bench.start()
     out = bench.folder / "ticks"
     ticking = asyncio.create_task(
-        world.exec(Exec(("sh", "-c", "while :; do echo tick; sleep 0.01; done"), stdout=out, deadline_sec=60))
+        world.exec(Exec(("sh", "-c", "while :; do echo tick; sleep 0.01; done"), stdout=out, deadline_sec=600))
     )
     await _grows(out, 0)
     await world.freeze()
-    await asyncio.sleep(0.1)
-    size = out.stat().st_size
-    await asyncio.sleep(0.3)
-    assert out.stat().st_size == size
+    size = await _stands_still(out)
     await world.thaw()
     await _grows(out, size)
     await world.freeze()
@@ -298,8 +298,18 @@ async def test_a_frozen_world_stands_still_and_goes_on(bench: Bench) -> None:
     assert ended.signal == signal.SIGKILL and not ended.timed_out
 
 
+async def _stands_still(path: Path) -> int:
+    """Its size once what was on its way is in it: some thirty ticks long nothing comes."""
+    for _ in range(200):
+        size = path.stat().st_size
+        await asyncio.sleep(0.3)
+        if path.stat().st_size == size:
+            return size
+    raise AssertionError(f"{path} grows on")
+
+
 async def _grows(path: Path, beyond: int) -> None:
-    for _ in range(2000):
+    for _ in range(20_000):
         if path.exists() and path.stat().st_size > beyond:
             return
         await asyncio.sleep(0.01)
@@ -310,7 +320,7 @@ async def test_a_frozen_world_takes_no_command_and_can_be_stopped(bench: Bench) 
     world = await bench.start()
     out = bench.folder / "ticks"
     running = asyncio.create_task(
-        world.exec(Exec(("sh", "-c", "while :; do echo tick; sleep 0.01; done"), stdout=out, deadline_sec=60))
+        world.exec(Exec(("sh", "-c", "while :; do echo tick; sleep 0.01; done"), stdout=out, deadline_sec=600))
     )
     await _grows(out, 0)
     await world.freeze()
@@ -325,8 +335,8 @@ async def test_a_frozen_world_takes_no_command_and_can_be_stopped(bench: Bench) 
 async def test_stopping_leaves_nothing_and_can_be_done_twice(bench: Bench) -> None:
     world = await bench.start(limits=Limits(pids=64))
     await bench.run(world, "mkdir -p /a/b; chmod 000 /a/b; mkfifo /f; ln -s /nowhere /l")
-    running = asyncio.create_task(bench.run(world, "sleep 1000"))
-    await asyncio.sleep(0.1)
+    running = asyncio.create_task(bench.run(world, "echo begun; sleep 1000"))
+    await _grows(bench.folder / "out", 0)
     await world.stop()
     await world.stop()
     assert (await running)[0].signal == signal.SIGKILL

@@ -62,7 +62,7 @@ class Field:
         *,
         tasks: tuple[str, ...] = ("one",),
         tests: str = WORD,
-        timeout: str = "1m",
+        timeout: str = "10m",
         top: str = "",
         stage: str = "",
         words: dict[str, Any] | None = None,
@@ -82,7 +82,7 @@ class Field:
             (files / source.name).write_bytes(source.read_bytes())
         (files / "words.json").write_text(json.dumps(words or {}))
         text = study.read_text().replace('kind = "namespace"', f'kind = "{self.kind}"')
-        study.write_text(text.replace('timeout = "1m"', f'timeout = "{timeout}"\nfiles = "hostile"'))
+        study.write_text(text.replace('timeout = "10m"', f'timeout = "{timeout}"\nfiles = "hostile"'))
         left = Leftovers()
         code, said = self.proctor("run", study, "--out", out, "--waive", "git_dirty", "--quiet")
         assert code == 0, said
@@ -169,9 +169,9 @@ def test_a_fork_bomb_hits_itself_alone(field: Field) -> None:
     bomb = "import os\nwhile True:\n  try: os.fork()\n  except OSError: pass"
     seen = field.attack(
         f"if grep -q bomb /agent/instruction.md; then {RIGHT} exec python3 -c '{bomb}';"
-        f" else for i in $(seq 50); do sleep 0.1; done; {RIGHT} fi",
+        f" else for i in $(seq 20); do sleep 0.1; done; {RIGHT} fi",
         tasks=("bomb", "sibling"),
-        timeout="10s",
+        timeout="12s",
         top="pids = 80\n",
     )
     assert seen.grades == {"bomb": PASS, "sibling": PASS}

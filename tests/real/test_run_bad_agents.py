@@ -53,7 +53,7 @@ def run(
         proctor.home / "study", command=command, tasks={"one": tests}, top=top, agent=agent, stage=stage
     )
     if agent:
-        study.write_text(study.read_text().replace('timeout = "1m"\n', ""))
+        study.write_text(study.read_text().replace('timeout = "10m"\n', ""))
     code, said = proctor("run", study, "--out", out, "--waive", "git_dirty", "--quiet")
     assert code == status, said
     assert ended(out)["exit_status"] == status
@@ -78,7 +78,7 @@ def test_a_flood_of_output(proctor: Proctor) -> None:
 
 def test_forks_without_end(proctor: Proctor) -> None:
     fork = RIGHT + "i=0; while [ $i -lt 300 ]; do sleep 1000 & i=$((i+1)); done; wait"
-    seen = run(proctor, fork, top="pids = 60\n", agent='timeout = "5s"\n')
+    seen = run(proctor, fork, top="pids = 60\n", agent='timeout = "10s"\n')
     assert seen.grade == "pass"
     ((outcome, exception),) = seen.ends
     assert (outcome, exception in ("agent_error", "agent_killed", "agent_timeout")) == ("completed", True)
@@ -183,7 +183,7 @@ def test_signals_to_itself_and_all(proctor: Proctor, command: str) -> None:
 
 
 def test_a_right_answer_that_comes_before_the_timeout(proctor: Proctor) -> None:
-    seen = run(proctor, RIGHT + "sleep 1000", agent='timeout = "2s"\n')
+    seen = run(proctor, RIGHT + "sleep 1000", agent='timeout = "8s"\n')
     assert (seen.graded, seen.ends) == (("pass", None), [("completed", "agent_timeout")])
 
 

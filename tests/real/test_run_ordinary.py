@@ -42,7 +42,7 @@ def test_bad_agents_as_an_ordinary_user(python: str) -> None:
             extra_groups=[],
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=1800,
             check=False,
         )
         assert done.returncode == 0 and " passed" in done.stdout, done.stdout[-6000:] + done.stderr[-2000:]
