@@ -50,7 +50,14 @@ def test_one_that_was_handed_over_is_able_to_what_its_class_says(agent_class: ty
 
 @pytest.mark.parametrize(
     ("flag", "value"),
-    [("takes_model", 1), ("inside", "yes"), ("apis", ["chat"]), ("apis", "chat"), ("apis", frozenset({1}))],
+    [
+        ("takes_model", 1),
+        ("takes_prompt", None),
+        ("inside", "yes"),
+        ("apis", ["chat"]),
+        ("apis", "chat"),
+        ("apis", frozenset({1})),
+    ],
 )
 def test_what_is_no_answer_to_it_is_refused(flag: str, value: Any) -> None:
     odd = type("Odd", (Plain,), {"name": "odd", flag: value, "__module__": __name__})
@@ -62,8 +69,8 @@ def test_what_is_no_answer_to_it_is_refused(flag: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "able"),
     [
-        ("oracle", Abilities(False, False, answers_rows=True)),
-        ("nop", Abilities(False, False, answers_rows=True)),
+        ("oracle", Abilities(False, False, answers_rows=True, needs_solution=True, takes_prompt=False)),
+        ("nop", Abilities(False, False, answers_rows=True, takes_prompt=False)),
         ("toolloop", Abilities(True, True, answers_rows=True)),
         ("command", Abilities(False, True, inside=True)),
         ("mini-swe-agent", Abilities(True, True, True, frozenset({"chat"}))),

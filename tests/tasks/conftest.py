@@ -58,7 +58,8 @@ def offer() -> Callable[..., Offer]:
             "networks": frozenset({"none", "gateway-only", "public"}),
             "network": "gateway-only",
             "default_root": HOST,
-            "agent": "oracle",
+            "needs_solution": True,
+            "takes_prompt": False,
         }
         return Offer(**{**facts, **given})
 

@@ -68,7 +68,7 @@ def test_each_document_for_an_agent_that_takes_a_prompt(
     cases: Path, offer: Offers, name: str, expected: list[Reason]
 ) -> None:
     task = read_task(cases / "tasks/data-only/task-md" / name)
-    found = obstacles(task, offer(agent="command", many_users=True))
+    found = obstacles(task, offer(needs_solution=False, takes_prompt=True, many_users=True))
     assert [refusal.reason for refusal in found] == expected
     assert (task.format, task.unknown_keys) == ("benchflow", ())
     assert "## " not in task.instruction and task.instruction.strip()

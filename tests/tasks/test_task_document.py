@@ -180,8 +180,8 @@ def test_what_no_agent_can_be_run_on_yet_is_named(
 )
 def test_several_roles_matter_to_agents_that_take_a_prompt(folder: Make, offer: Offers, front: str) -> None:
     task = read_task(package(folder, front))
-    assert [refusal.reason for refusal in obstacles(task, offer(agent="toolloop"))] == [Reason.NOT_IN_THIS_VERSION]
-    assert [obstacles(task, offer(agent=agent)) for agent in ("oracle", "nop")] == [[], []]
+    assert [refusal.reason for refusal in obstacles(task, offer(takes_prompt=True))] == [Reason.NOT_IN_THIS_VERSION]
+    assert obstacles(task, offer(takes_prompt=False)) == []
 
 
 def test_a_verifier_s_own_document_may_name_the_script(folder: Make, offer: Offers) -> None:

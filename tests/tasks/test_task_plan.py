@@ -68,7 +68,7 @@ def reasons(root: Path, offer: Offer) -> list[Reason]:
         ({"task.toml": "artifacts = [{source = '/a', service = 'db'}]"}, {}, Reason.TASK_NEEDS_COMPOSE),
         ({"task.toml": "[[verifier.collect]]\ncommand = 'x'\nservice = 'db'"}, {}, Reason.TASK_NEEDS_COMPOSE),
         ({"task.toml": "[[steps]]\nname = 'one'"}, {}, Reason.NOT_IN_THIS_VERSION),
-        ({"trajectory.json": "{}"}, {"agent": "command"}, Reason.NOT_IN_THIS_VERSION),
+        ({"trajectory.json": "{}"}, {"takes_prompt": True}, Reason.NOT_IN_THIS_VERSION),
         ({"task.toml": "[agent]\nnetwork_mode = 'allowlist'"}, {"network": "public"}, Reason.NETWORK_UNAVAILABLE),
         ({}, {"networks": frozenset({"none"})}, Reason.NETWORK_UNAVAILABLE),
         (
@@ -110,7 +110,7 @@ def test_a_sandbox_with_images_users_and_all_has_none_of_these_obstacles(folder:
         "task.toml": "[agent]\nuser = 'x'\n",
         "solution/solve.sh": None,
     }
-    assert reasons(folder(files), offer(builds_images=True, many_users=True, agent="nop")) == []
+    assert reasons(folder(files), offer(builds_images=True, many_users=True, needs_solution=False)) == []
 
 
 def test_users_are_fine_where_the_sandbox_has_many(folder: Make, offer: Offers) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from proctor.admission.facts import CallingFacts, KeyFacts, Request
 from proctor.admission.models import arm_refusals, resolve_models
 from proctor.admission.money import key_facts
-from proctor.agents.base import agent_abilities
+from proctor.agents.base import Abilities
 from proctor.core.dotenv import pick_keys, with_dotenv
 from proctor.core.refusal import Refusal
 from proctor.grading.scorers.score import check_row
@@ -78,12 +78,9 @@ def gather_calling(loaded: LoadedStudy, file: StudyFile, stage: Stage, request: 
 
 
 def calling_facts(
-    file: StudyFile, stage: Stage, rows: int, models: Mapping[str, ModelDesign], handed: type | None
-) -> CallingFacts | None:
-    """What the stage asks of its agent; None where no agent of that name is installed, which another guard says."""
-    able = agent_abilities(file.agent.name, handed)
-    if able is None:
-        return None
+    file: StudyFile, stage: Stage, rows: int, models: Mapping[str, ModelDesign], able: Abilities
+) -> CallingFacts:
+    """What the stage asks of its agent."""
     apis = {name: model.api for name, model in models.items()}
     priced = {name: frozenset(row.bucket for row in model.price.rows) for name, model in models.items()}
     return CallingFacts(file.agent.name, able, stage_models(file, stage), rows, apis, priced)

@@ -51,11 +51,10 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
     facts = Facts(request, folder)
     probes: dict[str, Any] = {"versions": versions()}
     loaded = load(request, problems)
-    if loaded is None:
-        return Gathered(problems.among(facts), probes)
-    git = git_facts(loaded.folder.resolve(), _runs(request, loaded), probe)
-    facts, probes["git"] = replace(facts, git=git), git.as_record()
-    if loaded.file is None or loaded.refusals:
+    if loaded is not None:
+        git = git_facts(loaded.folder.resolve(), _runs(request, loaded), probe)
+        facts, probes["git"] = replace(facts, git=git), git.as_record()
+    if loaded is None or loaded.file is None or loaded.refusals:
         return Gathered(problems.among(facts), probes)
     meant = meant_by(request, loaded, loaded.file, problems)
     design = freeze_meant(meant, frozen, problems)
@@ -64,15 +63,14 @@ def gather(request: Request, folder: FolderFacts, frozen: Design | None, probe: 
     problems.obstacles = [*world.obstacles, *missing]
     facts = _with_machine(_with_what_is_meant(facts, meant), meant, world.available, probe)
     probes |= _probes(meant, world, images, facts)
-    ready = None
-    if design is not None:
-        ready = _ready(design, frozen, meant, world, images, problems)
-        design = ready.design
-        facts = replace(facts, **_changes(frozen, design))
-        if len(world.plans) == len(ready.tasks) * len(design.arms):
-            probes["tasks"] = ready.tasks_record()
-            probes["notices"] = [*notices(ready, world.available), *anchor_notices(facts.anchors)]
-    return Gathered(problems.among(facts), probes, design, ready, world.kind)
+    if design is None:
+        return Gathered(problems.among(facts), probes, kind=world.kind)
+    ready = _ready(design, frozen, meant, world, images, problems)
+    facts = replace(facts, **_changes(frozen, ready.design))
+    if len(world.plans) == len(ready.tasks) * len(design.arms):
+        probes["tasks"] = ready.tasks_record()
+        probes["notices"] = [*notices(ready, world.available), *anchor_notices(facts.anchors)]
+    return Gathered(problems.among(facts), probes, ready.design, ready, world.kind)
 
 
 def _with_what_is_meant(facts: Facts, meant: Meant) -> Facts:
@@ -88,12 +86,10 @@ def _with_what_is_meant(facts: Facts, meant: Meant) -> Facts:
     )
     if meant.table is None:
         return facts
-    agent_class = None if meant.handed is None else meant.handed.agent_class
-    return replace(
-        facts,
-        calling=calling_facts(meant.file, meant.table, len(meant.rows), calling.models, agent_class),
-        money=money_facts(meant.file, meant.stage, list(calling.models.values()), units),
-    )
+    if (able := meant.able) is not None:
+        asked = calling_facts(meant.file, meant.table, len(meant.rows), calling.models, able)
+        facts = replace(facts, calling=asked)
+    return replace(facts, money=money_facts(meant.file, meant.stage, list(calling.models.values()), units))
 
 
 def _with_machine(facts: Facts, meant: Meant, available: Availability, probe: Probe) -> Facts:
@@ -150,8 +146,9 @@ def _weigh(meant: Meant, design: Design | None) -> Weigh:
     """How the selected tasks would run in a kind of sandbox."""
     if design is None:
         return lambda available: ({}, [])
-    tasks, withheld = _selected(meant, design), named_variables(meant.calling.models.values())
-    return lambda available: plan_tasks(design, tasks, meant.loaded.folder, available, withheld)
+    tasks, able = _selected(meant, design), meant.able
+    withheld = named_variables(meant.calling.models.values())
+    return lambda available: plan_tasks(design, tasks, meant.loaded.folder, available, withheld, able)
 
 
 def _selected(meant: Meant, design: Design) -> dict[str, Task]:

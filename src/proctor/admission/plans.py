@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from proctor.agents.base import Abilities
 from proctor.core.refusal import Refusal
 from proctor.sandbox.base import Availability
 from proctor.study import Design, SandboxDesign
@@ -16,7 +17,12 @@ from proctor.tasks.task import Task
 
 
 def plan_tasks(
-    design: Design, tasks: Mapping[str, Task], base: Path, available: Availability, withheld: frozenset[str]
+    design: Design,
+    tasks: Mapping[str, Task],
+    base: Path,
+    available: Availability,
+    withheld: frozenset[str],
+    able: Abilities | None,
 ) -> tuple[dict[tuple[str, str], TaskPlan], list[Refusal]]:
     """The plans of the tasks that can run, by task and arm, and the obstacles of the others.
 
@@ -26,6 +32,7 @@ def plan_tasks(
         base: where the paths of the study's roots start.
         available: the sandbox kind that is there.
         withheld: variables that no task is handed.
+        able: what the agent of every arm can do; None where there is none.
     """
     obstacles: list[Refusal] = []
     plans: dict[tuple[str, str], TaskPlan] = {}
@@ -37,8 +44,7 @@ def plan_tasks(
         if key not in made:
             made[key] = {}
             try:
-                sandbox, agent = design.sandbox_of(arm.name), design.agent_of(arm.name).name
-                offer = _offer(sandbox, agent, base, available, withheld, roots)
+                offer = _offer(design.sandbox_of(arm.name), able, base, available, withheld, roots)
             except Refusal as refusal:
                 obstacles.append(refusal)
                 continue
@@ -53,7 +59,7 @@ def plan_tasks(
 
 def _offer(
     sandbox: SandboxDesign,
-    agent: str,
+    able: Abilities | None,
     base: Path,
     available: Availability,
     withheld: frozenset[str],
@@ -77,5 +83,6 @@ def _offer(
         image_substitutes=sandbox.substitute if images else {},
         host_env=dict(os.environ),
         withheld_env=withheld,
-        agent=agent,
+        needs_solution=able is not None and able.needs_solution,
+        takes_prompt=able is None or able.takes_prompt,
     )

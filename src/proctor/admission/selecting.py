@@ -13,6 +13,7 @@ from pathlib import Path
 from proctor.admission.agents import code_of, handed_over
 from proctor.admission.calling import Calling, gather_calling
 from proctor.admission.facts import Facts, Request
+from proctor.agents.base import Abilities, agent_abilities
 from proctor.agents.handed import HandedOver
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -66,6 +67,11 @@ class Meant:
     tasks: dict[str, Task]
     rows: tuple[str, ...]
     handed: HandedOver | None
+
+    @property
+    def able(self) -> Abilities | None:
+        """What its agent can do; None where no agent of that name is installed, which another guard says."""
+        return agent_abilities(self.file.agent.name, None if self.handed is None else self.handed.agent_class)
 
 
 def load(request: Request, problems: Problems) -> LoadedStudy | None:

@@ -140,7 +140,8 @@ class Abilities:
     `needs_model`: it can do nothing without one; `takes_model`: it can call one; `inside`: it reaches it by
     `Turn.door`, from inside of the sandbox, and not by `Turn.model`. `apis` are the wire formats that it speaks (empty:
     whatever its model does), `marks` the kinds of tokens that its requests make beside those of text, which a price
-    must name; `answers_rows` whether it answers question rows.
+    must name; `answers_rows` whether it answers question rows. `needs_solution`: it is handed the task's own solution;
+    `takes_prompt`: what the task asks is put to it.
     """
 
     needs_model: bool
@@ -149,6 +150,8 @@ class Abilities:
     apis: frozenset[str] = frozenset()
     marks: frozenset[Bucket] = frozenset()
     answers_rows: bool = False
+    needs_solution: bool = False
+    takes_prompt: bool = True
 
 
 class Agent(Protocol):
@@ -259,6 +262,8 @@ def abilities(agent_class: Any) -> Abilities:
         apis=frozenset(getattr(agent_class, "apis", ())),
         marks=frozenset(getattr(agent_class, "marks", ())),
         answers_rows=hasattr(agent_class, "answer"),
+        needs_solution=bool(agent_class.needs_solution),
+        takes_prompt=bool(getattr(agent_class, "takes_prompt", True)),
     )
 
 

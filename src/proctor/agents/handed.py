@@ -77,7 +77,7 @@ def identify(name: str, agent_class: object) -> HandedOver:
     for flag in ("needs_solution", "needs_model"):
         if not isinstance(getattr(agent_class, flag, None), bool):
             raise _invalid(name, f"does not say `{flag}`", agent_class, None, "True or False")
-    for flag in ("takes_model", "inside"):
+    for flag in ("takes_model", "takes_prompt", "inside"):
         if not isinstance(getattr(agent_class, flag, False), bool):
             raise _invalid(name, f"has a `{flag}` that is no flag", agent_class, None, "True or False")
     apis: object = getattr(agent_class, "apis", frozenset())
@@ -132,7 +132,7 @@ class _Contained:
         self.needs_solution: bool = agent.needs_solution
         able = abilities(type(agent))
         self.needs_model, self.takes_model = able.needs_model, able.takes_model
-        self.inside, self.apis = able.inside, able.apis
+        self.inside, self.apis, self.takes_prompt = able.inside, able.apis, able.takes_prompt
         self._version = agent.version()
         if not isinstance(self._version, Version):
             raise TypeError(f"`version` returned {type(self._version).__name__}, not Version")

@@ -18,6 +18,7 @@ class Nop:
     needs_solution = False
     needs_model = False
     takes_model = False
+    takes_prompt = False
     inside = False
     apis: frozenset[str] = frozenset()
 

@@ -21,6 +21,7 @@ class Oracle:
     needs_solution = True
     needs_model = False
     takes_model = False
+    takes_prompt = False
     inside = False
     apis: frozenset[str] = frozenset()
 

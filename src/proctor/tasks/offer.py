@@ -33,8 +33,9 @@ class Offer:
 
     `networks` are the modes that the kind has, `network` the one that the study asks for. `host_env` is what `${VAR}`
     may be looked up in, `withheld_env` names in it that never go in. `substitutes` maps images as the study writes
-    them to roots, and `image_substitutes` to images, for a kind that has them. `agent` is the agent's name,
-    None where it does not matter.
+    them to roots, and `image_substitutes` to images, for a kind that has them. `needs_solution` and
+    `takes_prompt` are of the agent: to one without a prompt, what a task gives beyond it (roles, a prior context) does
+    not matter.
     """
 
     sandbox: str
@@ -47,7 +48,8 @@ class Offer:
     image_substitutes: Mapping[str, str] = field(default_factory=dict)
     host_env: Mapping[str, str] = field(default_factory=dict)
     withheld_env: frozenset[str] = frozenset()
-    agent: str | None = None
+    needs_solution: bool = False
+    takes_prompt: bool = True
 
 
 @dataclass(frozen=True)

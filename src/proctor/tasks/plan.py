@@ -16,9 +16,6 @@ from proctor.tasks.task import Task
 from proctor.tasks.users import other_than_root, root_id
 from proctor.tasks.variables import resolve
 
-# Agents that take no prompt, so that what the task gives an agent beyond it (roles, a prior context) cannot matter.
-_WITHOUT_PROMPT = frozenset({None, "oracle", "nop"})
-
 
 @dataclass(frozen=True)
 class TaskPlan:
@@ -79,7 +76,7 @@ def plan_task(task: Task, offer: Offer) -> tuple[TaskPlan, list[Refusal]]:
         seen = {refusal.message for refusal in refusals}
         refusals += [refusal for refusal in more if refusal.message not in seen]
     verifier_env = resolve(task.verifier.env, offer.host_env, offer.withheld_env, seen=False)
-    solution_templates = task.solution_env if offer.agent == "oracle" else {}
+    solution_templates = task.solution_env if offer.needs_solution else {}
     solution_env = resolve(solution_templates, offer.host_env, offer.withheld_env, seen=False)
     agent_mode, verifier_mode = _networks(task, offer)
     refusals += missing_variables(verifier_env, "verifier.env", task.tree, task.layout.file)
@@ -163,7 +160,7 @@ def _contents(task: Task, offer: Offer) -> list[Refusal]:
         elif not offer.builds_images:
             message = f"The tests come with the image {image}, which a stand-in does not hold."
             found.append(Refusal(Reason.TASK_NEEDS_DOCKER, message, path=task.where, observed=image))
-    if offer.agent == "oracle" and not task.has_solution:
+    if offer.needs_solution and not task.has_solution:
         message = f"The task has no {layout.solve_script}."
         found.append(Refusal(Reason.TASK_NO_SOLUTION, message, path=str(task.path / layout.solve_script)))
     return found
@@ -171,7 +168,7 @@ def _contents(task: Task, offer: Offer) -> list[Refusal]:
 
 def _features(task: Task, offer: Offer) -> list[Refusal]:
     """What the format has and this version does not run, and what only several containers can give."""
-    later = task.later if offer.agent in _WITHOUT_PROMPT else (*task.later, *task.later_prompts)
+    later = (*task.later, *task.later_prompts) if offer.takes_prompt else task.later
     found = [
         Refusal(Reason.NOT_IN_THIS_VERSION, f"The task uses {what}.", path=task.where, observed=what) for what in later
     ]
