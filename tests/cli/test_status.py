@@ -87,6 +87,7 @@ async def test_a_live_run_answers_for_itself(proctor, tmp_path: Path) -> None:
         "live": True,
         "answers": True,
         "complete": False,
+        "resumes": False,
         "ended": None,
         "spend": None,
         "anchors": [],

@@ -62,6 +62,18 @@ class Past(Protocol):
         ...
 
 
+def ceiling_after(limits: Limits | None, past: Past) -> Ceiling:
+    """The ceiling of a run's next opening: what earlier ones charged counts, and what they closed stays closed."""
+    wanted = [Usd.parse(body["wanted"]) for body in past.reached if body["scope"] == Scope.CEILING]
+    return Ceiling(
+        limits,
+        past.charged,
+        overran=past.overruns > 0,
+        crossed=ZERO in wanted,
+        refused=next((amount for amount in reversed(wanted) if amount > ZERO), None),
+    )
+
+
 async def _at_once() -> None:
     """Nothing is waited for."""
 
@@ -87,14 +99,7 @@ class Authority:
     ) -> None:
         if admitted.run_id != journal.run_id:
             raise ValueError(f"the journal is of run {journal.run_id}, not {admitted.run_id}")
-        wanted = [Usd.parse(body["wanted"]) for body in past.reached if body["scope"] == Scope.CEILING]
-        self._ceiling = Ceiling(
-            limits,
-            past.charged,
-            overran=past.overruns > 0,
-            crossed=ZERO in wanted,
-            refused=next((amount for amount in reversed(wanted) if amount > ZERO), None),
-        )
+        self._ceiling = ceiling_after(limits, past)
         self._priced = limits is not None
         self._may_admit = may_admit
         self._journal = journal

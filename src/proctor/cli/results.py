@@ -32,6 +32,7 @@ def results(run: Path, output: Path | None, as_json: bool, **forms: bool) -> Non
 
     Everything is made anew from the journal; summary.json is not read.
     """
+    from proctor.report.left import go_on_lines
     from proctor.report.reading import read_run
     from proctor.report.summary import fingerprint, next_steps, results_lines
 
@@ -54,7 +55,8 @@ def results(run: Path, output: Path | None, as_json: bool, **forms: bool) -> Non
         for line in [
             *results_lines(reading)[1:],
             "",
-            *next_steps(run, fingerprint(reading), complete=reading.complete),
+            *next_steps(run, fingerprint(reading)),
+            *go_on_lines(run, reading),
         ]:
             click.echo(line)
 

@@ -26,12 +26,12 @@ def status(run: Path, as_json: bool) -> None:
     folder = opened(run)
     lock = read_lock(folder)
     answer = _ask(lock)
-    told = _at_rest(folder, lock) if answer is None else live_record(answer)
+    told, ahead = _at_rest(folder, lock) if answer is None else (live_record(answer), [])
     record = {"live": lock.live, "process": _process(lock), **told}
     if as_json:
         print_json(record)
         return
-    for line in status_lines(run, record):
+    for line in [*status_lines(record), *ahead]:
         click.echo(line)
 
 
@@ -52,8 +52,11 @@ def _process(lock: LockInfo) -> dict[str, Any]:
     return {"pid": lock.pid, "host": lock.host, "boot_id": lock.boot_id, "same_boot": lock.same_boot}
 
 
-def _at_rest(folder: RunFolder, lock: LockInfo) -> dict[str, Any]:
+def _at_rest(folder: RunFolder, lock: LockInfo) -> tuple[dict[str, Any], list[str]]:
+    """What the journal tells, and how to go on from there."""
+    from proctor.report.left import go_on_lines
     from proctor.report.reading import read_run
     from proctor.report.status import rest_record
 
-    return rest_record(read_run(folder, validate=False), live=lock.live)
+    reading = read_run(folder, validate=False)
+    return rest_record(reading, live=lock.live), [] if lock.live else go_on_lines(folder.path, reading)

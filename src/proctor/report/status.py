@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from proctor.core.outcomes import GradeState
 from proctor.core.reasons import Reason
 from proctor.report.anchored import anchored, anchored_lines
+from proctor.report.left import resumes
 from proctor.report.progress import human
 from proctor.report.reading import Reading
 from proctor.report.spending import Spend, spend_of
 from proctor.report.summary import ending
-from proctor.report.text import command, safe, short_path
+from proctor.report.text import safe
 
 
 def rest_record(reading: Reading, *, live: bool) -> dict[str, Any]:
     """What the journal tells where no process answers: counts, what was in flight, and how the run ended.
 
-    `ended` is null where it did not: its process died, or (`live`) does not answer just now.
+    `ended` is null where it did not: its process died, or (`live`) does not answer just now. `resumes` is whether
+    `proctor resume` has something to do.
     """
     state = reading.state
     money = spend_of(reading.design, state)
@@ -29,6 +30,7 @@ def rest_record(reading: Reading, *, live: bool) -> dict[str, Any]:
         "planned": len(reading.rows),
         "done": state.finals,
         "complete": reading.complete,
+        "resumes": not live and resumes(reading),
         "grades": {grade.value: state.grades[grade] for grade in GradeState},
         "in_flight": [{"trial": labels.get(attempt, attempt), "phase": None} for attempt in state.open],
         "superseded": sum(counts.superseded for counts in state.counts.values()),
@@ -46,14 +48,14 @@ def rest_record(reading: Reading, *, live: bool) -> dict[str, Any]:
 def live_record(answer: Mapping[str, Any]) -> dict[str, Any]:
     """What a live run answers, in the form of `rest_record`; `spend` is `Spend.as_record()`, or null."""
     whole = answer["done"] == answer["planned"]
-    return {"answers": True, "complete": whole, "ended": None, "spend": None, "anchors": [], **answer}
+    return {"answers": True, "complete": whole, "resumes": False, "ended": None, "spend": None, "anchors": [], **answer}
 
 
-def status_lines(run: Path, record: Mapping[str, Any]) -> list[str]:
+def status_lines(record: Mapping[str, Any]) -> list[str]:
     """The record for people."""
     grades = record["grades"]
     counts = " · ".join(f"{grades[grade]} {grade}" for grade in GradeState)
-    lines = [_head(run, record), f"done       {record['done']}/{record['planned']} · {counts}"]
+    lines = [_head(record), f"done       {record['done']}/{record['planned']} · {counts}"]
     if record["superseded"] or record["replaced"]:
         lines.append(f"attempts   {record['superseded']} superseded · {record['replaced']} replaced")
     money = None if record["spend"] is None else Spend.of_record(record["spend"])
@@ -67,12 +69,10 @@ def status_lines(run: Path, record: Mapping[str, Any]) -> list[str]:
         lines.append(f"{'' if number else 'in flight':10} {safe(str(each['trial']))}{safe(phase)}")
     for number, line in enumerate(anchored_lines(record["anchors"], record["journal_entries"])):
         lines.append(f"{'' if number else 'anchored':10} {line}")
-    if not record["live"] and not record["complete"]:
-        lines.append(f"go on      {safe(command('proctor', 'resume', short_path(run)))}")
     return lines
 
 
-def _head(run: Path, record: Mapping[str, Any]) -> str:
+def _head(record: Mapping[str, Any]) -> str:
     process = record["process"]
     who = f"process {process['pid']} on {safe(str(process['host']))}"
     if record["live"]:

@@ -20,6 +20,7 @@ from proctor.report.compared import comparison_lines
 from proctor.report.comparing import comparisons
 from proctor.report.costs import cost_lines, synthetic_lines
 from proctor.report.endings import endings_lines
+from proctor.report.left import go_on_lines, resume_lines
 from proctor.report.paired import Pairs, paired_counts
 from proctor.report.reading import Reading, read_run
 from proctor.report.selected import selection_text
@@ -48,14 +49,14 @@ def print_end(run: Path, exit_status: int, reason: Reason | None, message: str |
         body = [] if reason is Reason.PREPARED_ONLY else results_lines(reading)
         head = f"{safe(reading.design.study.name)} · {safe(reading.design.stage.name)}: "
         key = fingerprint(reading)
-        complete = reading.complete
+        steps = go_on_lines(run, reading)
         held, entries = anchored(reading), reading.state.entries
     except Refusal as refusal:
-        body, head, key, complete = [f"the run cannot be read: {safe(str(refusal))}"], "", None, False
+        body, head, key, steps = [f"the run cannot be read: {safe(str(refusal))}"], "", None, resume_lines(run)
         held, entries = [], 0
     try:
         click.secho(head + ending(exit_status, reason, message), bold=True)
-        for line in [*body, "", *_anchored(run, held, entries), *next_steps(run, key, complete=complete)]:
+        for line in [*body, "", *_anchored(run, held, entries), *next_steps(run, key), *steps]:
             click.echo(line)
     except BrokenPipeError:
         pass  # the status of a run is that of its record, whoever stopped reading
@@ -86,14 +87,11 @@ def _anchored(run: Path, held: list[dict[str, Any]], entries: int) -> list[str]:
     return lines
 
 
-def next_steps(run: Path, key: str | None, *, complete: bool) -> list[str]:
-    """Where the evidence is, and the commands that go on from it."""
+def next_steps(run: Path, key: str | None) -> list[str]:
+    """Where the evidence is, and the command that checks it."""
     shown = short_path(run)
     verify = ["proctor", "verify", shown, *(["--key", key] if key else [])]
-    lines = [f"evidence   {safe(shown)}", f"verify     {safe(command(*verify))}"]
-    if not complete:
-        lines.append(f"go on      {safe(command('proctor', 'resume', shown))}")
-    return lines
+    return [f"evidence   {safe(shown)}", f"verify     {safe(command(*verify))}"]
 
 
 def fingerprint(reading: Reading) -> str | None:

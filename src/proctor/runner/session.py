@@ -14,6 +14,7 @@ from typing import Any
 from proctor.admission.admit import Admission, Verdict, admit
 from proctor.admission.facts import Request
 from proctor.admission.finish import Ending, Interrupted, Stop, admit_or_stop, end_of_hearing, run_to_the_end
+from proctor.admission.limits import limits_of
 from proctor.admission.spending import Confirm, nobody
 from proctor.budget.authority import Authority
 from proctor.core.clock import SystemClock
@@ -39,7 +40,6 @@ from proctor.runner.derived import fold_own, write_derived
 from proctor.runner.images import bring_images
 from proctor.runner.inputs import Inputs, copied, discard, open_boxes, stage
 from proctor.runner.lanes import Lanes
-from proctor.runner.money import limits_of
 from proctor.study import Design
 
 

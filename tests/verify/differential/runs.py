@@ -26,7 +26,7 @@ from proctor.core.tokens import seal_admitted
 from proctor.evidence.fold import RunState
 from proctor.evidence.kinds import Kind
 from proctor.grading.solved import parse_solved
-from proctor.runner.money import limits_of
+from proctor.admission.limits import limits_of
 from proctor.study import Design, plan
 from proctor.study.plan import Block, Trial
 

@@ -40,13 +40,13 @@ SPEND_NOT_CONFIRMED = Words(
 CEILING_REACHED = Words(
     Family.BUDGET,
     "The hard ceiling leaves no room for what was to be paid.",
-    "`proctor resume` goes on only as far as what is left reaches; a larger budget is another run.",
+    "A resume starts nothing more; a larger budget is another run, whose `spent_before` counts this one.",
     ends_run=True,
 )
 CAP_REACHED = Words(
     Family.BUDGET,
     "The cap leaves no room for the reserve of another block.",
-    "Nothing more is admitted in this run; a larger cap is another run.",
+    "No block that needs it follows in this run; a larger cap is another run, whose `spent_before` counts this one.",
     ends_run=True,
 )
 OVERRUN = Words(
