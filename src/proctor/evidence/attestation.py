@@ -6,14 +6,12 @@ The envelope is made by securesystemslib, of the extra `attest`. `docs/evidence-
 from __future__ import annotations
 
 import hashlib
-import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib import import_module
 from typing import Any
 
 from proctor.core.canonical import encode
+from proctor.core.extras import require_extra
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence import notes
@@ -122,32 +120,16 @@ def sealed(said: Mapping[str, Any], key: OperatorKey) -> bytes:
     Raises:
         Refusal: `extra_missing` where securesystemslib is not installed.
     """
-    dsse, signer = (require_extra(f"securesystemslib.{name}", "securesystemslib") for name in ("dsse", "signer"))
+    dsse, signer = (of_the_extra(f"securesystemslib.{name}", "securesystemslib") for name in ("dsse", "signer"))
     public = signer.SSlibKey.from_crypto(key.private.public_key(), keyid=key.fingerprint)
     envelope = dsse.Envelope(encode(dict(said)), PAYLOAD_TYPE, {})
     envelope.sign(signer.CryptoSigner(key.private, public))
     return encode(envelope.to_dict())
 
 
-def require_extra(module: str, package: str) -> Any:
-    """A module of the extra `attest`.
-
-    Raises:
-        Refusal: `extra_missing` where it is not installed.
-    """
-    try:
-        return import_module(module)
-    except ImportError as error:
-        # not by a name that an index may give to something else: proctor itself may have come from a clone
-        install = shlex.join([sys.executable, "-m", "pip", "install", "securesystemslib>=1.6", "rfc3161-client>=1.0.3"])
-        raise Refusal(
-            Reason.EXTRA_MISSING,
-            f"attestations are made with {package}, which is not installed",
-            path="proctor attest",
-            observed=str(error),
-            required=package,
-            remedy=f"Install it beside proctor: `{install}` (its extra `attest`).",
-        ) from error
+def of_the_extra(module: str, package: str) -> Any:
+    """A module of the extra `attest`. Raises the Refusal `extra_missing` where it is not installed."""
+    return require_extra(module, package, "attest", does="attestations are made with", path="proctor attest")
 
 
 def _derived(body: Mapping[str, Any]) -> Sequence[str]:

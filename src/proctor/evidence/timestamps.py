@@ -13,7 +13,7 @@ from cryptography import x509
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.evidence.attestation import require_extra
+from proctor.evidence.attestation import of_the_extra
 
 MAX_ANSWER_BYTES = 1_048_576
 DEADLINE_SEC = 30.0
@@ -50,7 +50,7 @@ def stamp(data: bytes, url: str, roots: list[x509.Certificate]) -> Stamped:
         Refusal: `timestamp_failed`: it does not answer, or not with a timestamp of this data that leads to a root;
             `extra_missing`.
     """
-    client = require_extra("rfc3161_client", _PACKAGE)
+    client = of_the_extra("rfc3161_client", _PACKAGE)
     request = client.TimestampRequestBuilder().data(data).hash_algorithm(client.HashAlgorithm.SHA256).build()
     return checked(asyncio.run(_asked(url, request.as_bytes())), data, url, roots, request)
 
@@ -61,7 +61,7 @@ def checked(answer: bytes, data: bytes, where: str, roots: list[x509.Certificate
     Raises:
         Refusal: as `stamp`.
     """
-    client = require_extra("rfc3161_client", _PACKAGE)
+    client = of_the_extra("rfc3161_client", _PACKAGE)
     builder = client.VerifierBuilder() if request is None else client.VerifierBuilder.from_request(request)
     for root in dict.fromkeys(roots):
         builder = builder.add_root_certificate(root)

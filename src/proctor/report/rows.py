@@ -10,18 +10,13 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from collections.abc import Iterator
 from decimal import Decimal
-from importlib import import_module
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-from proctor.core.reasons import Reason
-from proctor.core.refusal import Refusal
+from proctor.core.extras import require_extra
 from proctor.report.reading import Reading
-from proctor.report.text import command, short_path
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _BATCH = 8192
@@ -68,19 +63,8 @@ def write_parquet(reading: Reading, out: BinaryIO) -> None:
     Raises:
         Refusal: `extra_missing` where pyarrow is not installed.
     """
-    try:
-        arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ImportError as error:
-        # not by a name that an index may give to something else: proctor itself may have come from a clone
-        install = command(short_path(Path(sys.executable)), "-m", "pip", "install", "pyarrow>=17")
-        raise Refusal(
-            Reason.EXTRA_MISSING,
-            "Parquet is written by pyarrow, which is not installed",
-            path="--parquet",
-            observed=str(error),
-            required="pyarrow",
-            remedy=f"Install it beside proctor: `{install}`; or take --csv or --jsonl.",
-        ) from error
+    said = {"does": "Parquet is written by", "path": "--parquet", "instead": "; or take --csv or --jsonl"}
+    arrow, parquet = (require_extra(name, "pyarrow", "parquet", **said) for name in ("pyarrow", "pyarrow.parquet"))
     rows = records(reading)
     first = next(rows)
     made_up = json.dumps(list(reading.design.synthetic))
