@@ -31,15 +31,16 @@ def tasks() -> None:
 )
 @sandbox_option
 @click.option("--out", type=click.Path(path_type=Path), help="Where the runs go (default: runs/checks).")
+@click.option("--quiet", is_flag=True, help="No progress.")
 @json_option
-def check(paths: tuple[Path, ...], out: Path | None, as_json: bool, **options: Any) -> int:
+def check(paths: tuple[Path, ...], out: Path | None, quiet: bool, as_json: bool, **options: Any) -> int:
     """One verdict a path: what it is, what it needs, whether its own solution passes and doing nothing fails."""
     from proctor.core.exits import Exit
     from proctor.runner.launch import Launch
     from proctor.runner.selfcheck import check_tasks
 
     status, records = Exit.DONE, []
-    for verdict in check_tasks(paths, Launch("tasks check", **options), out=out, say=say):
+    for verdict in check_tasks(paths, Launch("tasks check", **options), out=out, say=say, quiet=quiet or as_json):
         records.append(verdict.as_record())
         if not as_json:
             _print(verdict)

@@ -24,6 +24,17 @@ SHOWN = 8
 _BAR = 30
 
 
+@dataclass(eq=False)
+class Wait:
+    """Something that takes its time before any attempt: what is done, as in `building an image`, and since when."""
+
+    doing: str
+    started: float = field(default_factory=time.monotonic)
+
+    def __str__(self) -> str:
+        return f"{safe(self.doing)}, for {human(time.monotonic() - self.started)}"
+
+
 @dataclass
 class Tally:
     """What progress knows: counts, what is in flight (trial label to phase), and a way to ask for the money now."""
@@ -36,6 +47,7 @@ class Tally:
     replaced: int = 0
     paused: bool = False
     draining: str | None = None
+    waits: list[Wait] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
     done_before: int = 0
     money: Callable[[], Spend | None] | None = None
@@ -109,11 +121,15 @@ class Forgiving:
 
 
 class Progress:
-    """Told by the runner what happens; shows it. Use as a context manager."""
+    """Told by the runner what happens; shows it. Use as a context manager.
 
-    def __init__(self, stream: TextIO, *, quiet: bool = False) -> None:
+    Where it is `quiet`, it says nothing, or, with `waits`, only what takes its time.
+    """
+
+    def __init__(self, stream: TextIO, *, quiet: bool = False, waits: bool = False) -> None:
         self._console = Console(file=cast(TextIO, Forgiving(stream)), highlight=False)
         self._quiet = quiet
+        self._waits = waits or not quiet
         self._live: Live | None = None
         self._last_line = 0.0
         self.tally = Tally(0)
@@ -141,6 +157,25 @@ class Progress:
     def notice(self, text: str) -> None:
         """Something that holds and may surprise."""
         self._say(f"note: {text}")
+
+    def waits(self, doing: str) -> Wait:
+        """Something takes its time, and is shown until `waited`."""
+        wait = Wait(doing)
+        self.tally.waits.append(wait)
+        if self._waits:
+            self._print(safe(doing))
+        return wait
+
+    def still(self, wait: Wait) -> None:
+        """It goes on; a panel shows that by itself."""
+        if self._waits and self._live is None:
+            self._print(f"still {wait}")
+
+    def waited(self, wait: Wait) -> None:
+        """It is over, well or not."""
+        self.tally.waits.remove(wait)
+        if self._waits:
+            self._print(f"{safe(wait.doing)} took {human(time.monotonic() - wait.started)}")
 
     def phase(self, label: str, phase: str) -> None:
         """An attempt in flight reached a phase."""
@@ -181,7 +216,10 @@ class Progress:
 
     def _say(self, text: str) -> None:
         if not self._quiet:
-            self._console.print(text, markup=False, soft_wrap=True)
+            self._print(text)
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, markup=False, soft_wrap=True)
 
     def _panel(self) -> Group:
         tally = self.tally
@@ -191,6 +229,7 @@ class Progress:
         rows: list[Table | Text] = [bar, _line(tally.line(with_money=False), room)]
         money = tally.spend()
         rows += [_line(f"  {line}", room, "dim") for line in (money.lines() if money else ())]
+        rows += [_line(f"  {wait}", room, "dim") for wait in list(tally.waits)[:SHOWN]]
         rows += [
             _line(f"  {phase:12} {safe(label)}", room, "dim") for label, phase in list(tally.in_flight.items())[:SHOWN]
         ]

@@ -7,6 +7,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from proctor.tasks.task import Environment, Task
 FOLDER = "images"
 _AT_ONCE = 2
 
+Shown = Callable[[str], AbstractAsyncContextManager[None]]
 Found = Mapping[str, ImageFacts | Refusal]
 
 
@@ -45,16 +47,16 @@ def name_of(plan: ImagePlan) -> str:
 
 
 async def bring_images(
-    kind: SandboxKind, ready: Ready, at: Callable[[Path], Path], admitted: Admitted, say: Callable[[str], None]
+    kind: SandboxKind, ready: Ready, at: Callable[[Path], Path], admitted: Admitted, shown: Shown
 ) -> Found:
     """Every image of the run, by `name_of`; or why it cannot be had, which ends the attempts that need it.
 
-    `at` finds the checked copy of a task's folder.
+    `at` finds the checked copy of a task's folder, `shown` shows for as long as it is entered what is done.
     """
     turns = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(image: Image) -> ImageFacts | Refusal:
-        async with turns:
+    async def one(image: Image, doing: str) -> ImageFacts | Refusal:
+        async with turns, shown(doing):
             try:
                 return await kind.provide(image, admitted)
             except Refusal as refusal:
@@ -62,7 +64,11 @@ async def bring_images(
 
     names = sorted(ready.images)
     found: dict[str, ImageFacts | Refusal] = dict(
-        zip(names, await asyncio.gather(*(one(ready.images[name]) for name in names)), strict=True)
+        zip(
+            names,
+            await asyncio.gather(*(one(ready.images[name], _doing(name, ready.images[name])) for name in names)),
+            strict=True,
+        )
     )
     builds = {name_of(build.plan): build for build in _builds(ready)}
 
@@ -73,14 +79,18 @@ async def bring_images(
             return missing
         here = {base: facts for base, facts in bases.items() if isinstance(facts, ImageFacts)}
         file = f"{builds[name].plan.folder}/Dockerfile"
-        say(f"the image of {builds[name].task.name} ({file}) is built, unless it is here already")
-        return await one(await in_thread(_context, builds[name], here, at, admitted))
+        image = await in_thread(_context, builds[name], here, at, admitted)
+        return await one(image, f"building the image of {builds[name].task.name} ({file})")
 
     try:
         made = await asyncio.gather(*(build(name) for name in builds))
     finally:
         await in_thread(shutil.rmtree, _folder(admitted), ignore_errors=True)
     return found | dict(zip(builds, made, strict=True))
+
+
+def _doing(name: str, image: Image) -> str:
+    return f"looking for the image {name}" if image.pull is None else f"pulling the image {name}"
 
 
 def _builds(ready: Ready) -> Iterator[_Build]:

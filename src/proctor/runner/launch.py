@@ -59,14 +59,19 @@ class Launch:
     agents: Mapping[str, type] = field(default_factory=dict)
 
 
-def launch(how: Launch, *, quiet: bool, say: Callable[[str], None], confirm: Confirm = nobody) -> list[Finished]:
-    """Run every stage that was asked for, in order, until one does not end well."""
+def launch(
+    how: Launch, *, quiet: bool, say: Callable[[str], None], confirm: Confirm = nobody, waits: bool = False
+) -> list[Finished]:
+    """Run every stage that was asked for, in order, until one does not end well.
+
+    `waits` has told what takes its time, such as the building of an image, although it is `quiet`.
+    """
     key, made = operator_key()
     if made:
         say(f"made a signing key for you: {key.fingerprint} (see `proctor keys`)")
     finished = []
     for request in requests(how) if how.task is None else [_of_task(how, how.task)]:
-        finished.append(run_one(request, key, quiet, confirm))
+        finished.append(run_one(request, key, quiet, confirm, waits=waits))
         if finished[-1].exit not in (Exit.DONE, Exit.DOES_NOT_HOLD):
             break
     return finished
@@ -203,11 +208,17 @@ def resume(
 
 
 def run_one(
-    request: Request, key: OperatorKey, quiet: bool, confirm: Confirm = nobody, stop: Stop | None = None
+    request: Request,
+    key: OperatorKey,
+    quiet: bool,
+    confirm: Confirm = nobody,
+    stop: Stop | None = None,
+    *,
+    waits: bool = False,
 ) -> Finished:
-    """One request, to its end; `stop` as `execute` takes it."""
+    """One request, to its end; `stop` as `execute` takes it, `waits` as `launch` does."""
     listen_again()
-    with Progress(sys.stderr, quiet=quiet) as progress:
+    with Progress(sys.stderr, quiet=quiet, waits=waits) as progress:
         try:
             return execute(request, key, progress, confirm, stop)
         except Refusal as refusal:

@@ -78,21 +78,29 @@ class TaskVerdict:
 
 
 def check_tasks(
-    paths: Sequence[Path], how: Launch, *, out: Path | None, say: Callable[[str], None]
+    paths: Sequence[Path], how: Launch, *, out: Path | None, say: Callable[[str], None], quiet: bool = False
 ) -> Iterator[TaskVerdict]:
     """One verdict for each thing found at the paths; stops after one that was interrupted.
 
-    `how` says what the runs have in common.
+    `how` says what the runs have in common. What is checked, and what takes its time, is told unless it is `quiet`.
     """
     base = out or runs_folder(Path.cwd()) / "checks"
     for candidate in discover(paths):
-        verdict = _check(candidate, base, how, say)
+        verdict = _check(candidate, base, how, _Telling(say, quiet))
         yield verdict
         if verdict.stopped is not None:
             return
 
 
-def _check(candidate: Candidate, base: Path, how: Launch, say: Callable[[str], None]) -> TaskVerdict:
+@dataclass(frozen=True)
+class _Telling:
+    """Where to tell what a person must know, and whether to tell nothing else."""
+
+    say: Callable[[str], None]
+    quiet: bool
+
+
+def _check(candidate: Candidate, base: Path, how: Launch, tell: _Telling) -> TaskVerdict:
     plain = TaskVerdict(candidate.path, candidate.found, candidate.format)
     if candidate.refusal is not None or candidate.found is not Found.TASK:
         return replace(plain, refusals=() if candidate.refusal is None else (candidate.refusal,))
@@ -100,27 +108,29 @@ def _check(candidate: Candidate, base: Path, how: Launch, say: Callable[[str], N
         task = read_task(candidate.path)
     except Refusal as refusal:
         return replace(plain, refusals=(refusal,))
-    say(f"checking {candidate.path}")
+    if not tell.quiet:
+        tell.say(f"checking {candidate.path}")
     folder = free_folder(base / candidate.path.resolve().name)
     # what is checked is the content by its digest, committed or not: that is on the record as a waiver
     own = replace(how, task=candidate.path, waive=("git_dirty",))
-    first = _at(replace(plain, task=task, assurance="isolated"), own, folder, say)
+    first = _at(replace(plain, task=task, assurance="isolated"), own, folder, tell)
     if first.stopped is not None or first.grades.get("oracle") not in ("fail", "ungraded"):
         return first
     # what the solution made may live in processes only, which no fork of its files has
-    second = _at(replace(plain, task=task, assurance="live"), replace(own, assurance="live"), folder / "live", say)
+    second = _at(replace(plain, task=task, assurance="live"), replace(own, assurance="live"), folder / "live", tell)
     both = (*first.runs, *second.runs)
     return replace(second, runs=both) if second.word != "refused" else replace(first, runs=both)
 
 
-def _at(verdict: TaskVerdict, how: Launch, folder: Path, say: Callable[[str], None]) -> TaskVerdict:
+def _at(verdict: TaskVerdict, how: Launch, folder: Path, tell: _Telling) -> TaskVerdict:
     """The verdict at one assurance: the runs of both agents, and what they came to."""
     refusals: list[Refusal] = []
     grades: dict[str, str] = {}
     runs: list[Path] = []
     remarks: list[str] = []
     for agent in _WANTED:
-        (finished,) = launch(replace(how, agent=agent, out=folder / agent), quiet=True, say=say)
+        own = replace(how, agent=agent, out=folder / agent)
+        (finished,) = launch(own, quiet=True, say=tell.say, waits=not tell.quiet)
         runs.append(finished.run)
         remarks += [notice for notice in finished.notices if notice not in remarks]
         if finished.refusals:

@@ -40,6 +40,7 @@ from proctor.runner.derived import fold_own, write_derived
 from proctor.runner.images import bring_images
 from proctor.runner.inputs import Inputs, copied, discard, open_boxes, stage
 from proctor.runner.lanes import Lanes
+from proctor.runner.waits import shown
 from proctor.study import Design
 
 
@@ -152,7 +153,7 @@ class Session:
         )
         boxes = await open_boxes(workers, ready.design)
         images = await bring_images(
-            admission.kind, ready, partial(copied, copies), admission.token, self._progress.notice
+            admission.kind, ready, partial(copied, copies), admission.token, partial(shown, self._progress)
         )
         gate = self._anchoring.gate
         authority = Authority(admission.token, limits_of(ready.design), admission.journal, admission.past, gate.passed)
