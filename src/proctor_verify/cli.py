@@ -48,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     options = _parsed(parser, list(sys.argv[1:] if arguments is None else arguments))
+    _refuse_empty(parser, options)
     if (options.checks or options.design is not None) == bool(options.paths):
         parser.error("one of RUN, --design and --checks is needed, and no more than one")
     if options.checks:
@@ -85,6 +86,15 @@ def _parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.N
     options = parser.parse_intermixed_args(arguments[:end])
     options.paths += arguments[end + 1 :]
     return options
+
+
+def _refuse_empty(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """An empty path would be taken for the current folder."""
+    one = {"--design": options.design, "--key": options.key, "--since": options.since}
+    several = {"RUN": options.paths, "--anchor": options.anchor, "--witness": options.witness}
+    for name, words in [*((name, [word]) for name, word in one.items()), *several.items()]:
+        if "" in words:
+            parser.error(f"{name} is empty")
 
 
 def _say(text: str) -> None:

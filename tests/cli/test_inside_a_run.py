@@ -64,7 +64,7 @@ def test_beside_it_is_no_inside(proctor, own: Path, tmp_path: Path) -> None:
 
 def test_a_folder_without_a_name_is_none(proctor, own: Path) -> None:
     said = proctor("anchor", own, "--drop", "")
-    assert said.status == 2 and "the name of a folder is needed" in said.err
+    assert said.status == 2 and "'--drop': it is empty" in said.err
     assert verify(own).exit_status == 0
 
 

@@ -8,6 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from proctor.cli.common import json_option, print_json, say
+from proctor.cli.words import WORD
 
 if TYPE_CHECKING:
     from proctor.agents.bundles import InstalledBundle
@@ -40,7 +41,7 @@ def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 
 
 @agents.command(short_help="Install the program of an agent")
-@click.argument("agent", metavar="NAME[@VERSION]", shell_complete=_names)
+@click.argument("agent", type=WORD, metavar="NAME[@VERSION]", shell_complete=_names)
 @json_option
 def install(agent: str, as_json: bool) -> int:
     """Install the program of the agent NAME, in the version that it was tried with or in VERSION ("latest" is one).

@@ -9,21 +9,18 @@ import click
 
 from proctor.cli.common import json_option, print_json, run_argument
 from proctor.cli.opened import opened
+from proctor.cli.words import PATH, WORD
 
 if TYPE_CHECKING:
     from proctor.runner.anchor_last import Last
 
 
-def _folder(_: click.Context, __: click.Parameter, text: str | None) -> Path | None:
-    if text == "":
-        raise click.BadParameter("the name of a folder is needed")
-    return None if text is None else Path(text)
-
-
 @click.command(short_help="Push the last checkpoint of a run to its anchors")
 @run_argument
-@click.option("--git", metavar="ADDRESS", help="Push to this git repository instead: a URL, host:path or a path.")
-@click.option("--drop", metavar="DIR", callback=_folder, help="Copy into this folder instead.")
+@click.option(
+    "--git", type=WORD, metavar="ADDRESS", help="Push to this git repository instead: a URL, host:path or a path."
+)
+@click.option("--drop", metavar="DIR", type=PATH, help="Copy into this folder instead.")
 @json_option
 def anchor(run: Path, git: str | None, drop: Path | None, as_json: bool) -> int:
     """Push the last checkpoint of a RUN that is over to its study's anchors, where it has no receipt of it yet.

@@ -8,6 +8,7 @@ import click
 
 from proctor.cli.common import json_option, own_key, print_json, run_argument
 from proctor.cli.opened import opened
+from proctor.cli.words import PATH, WORD
 
 
 @click.command(short_help="Sign a statement about a run that is over")
@@ -15,18 +16,22 @@ from proctor.cli.opened import opened
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
     required=True,
     help="Write the envelope there (a timestamp to FILE.tsr). What stands there is replaced.",
 )
 @click.option(
-    "--timestamp", "authority", metavar="URL", help="Have an RFC 3161 authority put a time on the checkpoint."
+    "--timestamp",
+    "authority",
+    type=WORD,
+    metavar="URL",
+    help="Have an RFC 3161 authority put a time on the checkpoint.",
 )
 @click.option(
     "--timestamp-root",
     "roots",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="PEM",
     help="The certificates that the authority's answer must lead to.",
 )

@@ -9,12 +9,13 @@ import click
 
 from proctor.cli.common import json_option, print_json, print_refusals, say
 from proctor.cli.completing import arms_option, limit_option, models_option, stage_option, waive_option
+from proctor.cli.words import PATH
 
 
 @click.command(short_help="Say whether a study would be admitted")
-@click.argument("study", type=click.Path(path_type=Path))
+@click.argument("study", type=PATH)
 @stage_option
-@click.option("--out", type=click.Path(path_type=Path), help="The run folder that a run would use.")
+@click.option("--out", type=PATH, help="The run folder that a run would use.")
 @limit_option
 @models_option
 @arms_option

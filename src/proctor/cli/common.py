@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from proctor.cli.completing import run_folders
+from proctor.cli.words import PATH
 from proctor.core.network import Network
 from proctor.core.refusal import Refusal
 from proctor.core.sandboxes import SandboxChoice
@@ -27,7 +27,7 @@ sandbox_option = click.option(
     type=click.Choice([choice.value for choice in SandboxChoice]),
     help="The kind of sandbox of the task (default: auto).",
 )
-run_argument = click.argument("run", type=click.Path(path_type=Path), shell_complete=run_folders)
+run_argument = click.argument("run", type=PATH, shell_complete=run_folders)
 
 
 def print_refusals(refusals: Sequence[Refusal]) -> None:

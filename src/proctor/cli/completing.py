@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
+
+from proctor.cli.words import TEXT
 
 
 def run_folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -39,21 +40,6 @@ def _items(words: Iterable[tuple[str, str]], incomplete: str) -> list[Completion
     return [CompletionItem(word, help=text) for word, text in words if word.startswith(incomplete)]
 
 
-class _Text(click.types.StringParamType):
-    """Words that go on the record: what is no UTF-8 could not."""
-
-    name = "text"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        text: str = super().convert(value, param, ctx)
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            self.fail("it is not UTF-8.", param, ctx)
-        return text
-
-
-TEXT = _Text()
 stage_option = click.option("--stage", type=TEXT, help="This stage only.")
 limit_option = click.option(
     "--limit", type=click.IntRange(1, 10**9), metavar="N", help="Only the first N tasks, by name."

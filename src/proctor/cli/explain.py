@@ -8,13 +8,14 @@ import click
 
 from proctor.cli.common import json_option, print_json
 from proctor.cli.completing import reasons
+from proctor.cli.words import WORD
 
 if TYPE_CHECKING:
     from proctor.core.reasons import Reason
 
 
 @click.command(short_help="Say what a reason means and what to do")
-@click.argument("reason", required=False, shell_complete=reasons)
+@click.argument("reason", type=WORD, required=False, shell_complete=reasons)
 @json_option
 def explain(reason: str | None, as_json: bool) -> None:
     """Say what a REASON means and what to do; without one, list them all."""

@@ -10,6 +10,7 @@ import click
 
 from proctor.cli.common import json_option, print_json, run_argument
 from proctor.cli.opened import opened
+from proctor.cli.words import PATH, WORD
 from proctor.evidence.public.withhold import DEFAULT, Withhold
 
 if TYPE_CHECKING:
@@ -33,13 +34,14 @@ def export() -> None:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     required=True,
     metavar="OUT",
     help="The folder of the copy, which must not exist or be empty.",
 )
 @click.option(
     "--withhold",
+    type=WORD,
     multiple=True,
     metavar="WHAT,…",
     help=f"What to leave out, of {_words(list(Withhold))}; or {_NONE}. Default: {_words(DEFAULT)}.",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from proctor.cli.common import json_option, print_refusals, say
+from proctor.cli.words import WORD, Place
 from proctor.core.mutations import Mutation
 from proctor.core.wires import WireFormat
 
@@ -30,20 +31,26 @@ def _price(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 
 @click.command(short_help="Serve models to any program, under a budget")
 @click.option(
-    "--upstream", required=True, metavar="NAME|URL", help="A provider (openai, anthropic, …, practice), or a base URL."
+    "--upstream",
+    type=WORD,
+    required=True,
+    metavar="NAME|URL",
+    help="A provider (openai, anthropic, …, practice), or a base URL.",
 )
-@click.option("--budget", required=True, metavar="USD", help="What all of it may cost at most, in dollars.")
-@click.option("--model", "models", multiple=True, metavar="NAME", help="What may be asked for; again for more.")
+@click.option("--budget", type=WORD, required=True, metavar="USD", help="What all of it may cost at most, in dollars.")
+@click.option(
+    "--model", "models", type=WORD, multiple=True, metavar="NAME", help="What may be asked for; again for more."
+)
 @click.option(
     "--record",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=Place(dir_okay=False),
     metavar="FILE",
     help="Where all calls are recorded; one that exists is gone on with.  [default: a new one in runs/gateway]",
 )
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, metavar="N", help="A free one where it is 0.")
 @click.option("--api", type=click.Choice(_APIS), help="The wire format of a URL.  [default: chat]")
-@click.option("--price", callback=_price, metavar="IN,OUT[,READ,WRITE]", help=_PRICE)
-@click.option("--key-env", metavar="NAME", help="The variable that holds the upstream's key.")
+@click.option("--price", type=WORD, callback=_price, metavar="IN,OUT[,READ,WRITE]", help=_PRICE)
+@click.option("--key-env", type=WORD, metavar="NAME", help="The variable that holds the upstream's key.")
 @click.option(
     "--max-output-tokens",
     type=click.IntRange(min=1),

@@ -8,6 +8,7 @@ import click
 
 from proctor.cli.common import json_option, own_key, print_json, say
 from proctor.cli.opened import kept_checkpoint, opened
+from proctor.cli.words import PATH
 
 
 @click.group(invoke_without_command=True, short_help="Show the key that signs your runs")
@@ -36,16 +37,16 @@ def keys(ctx: click.Context, as_json: bool) -> None:
 
 
 @keys.command(short_help="Sign a checkpoint of somebody's run, as a witness")
-@click.argument("what", metavar="NOTE_OR_RUN", type=click.Path(path_type=Path))
+@click.argument("what", metavar="NOTE_OR_RUN", type=PATH)
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     required=True,
     metavar="OUT",
     help="The file of the signed checkpoint. What stands there is replaced.",
 )
-@click.option("--key", type=click.Path(path_type=Path), metavar="FILE", help="The file of another key than your own.")
+@click.option("--key", type=PATH, metavar="FILE", help="The file of another key than your own.")
 @json_option
 def cosign(what: Path, output: Path, key: Path | None, as_json: bool) -> None:
     """Sign that you saw a checkpoint, and when: one that somebody gave you, or the newest in a run's folder.

@@ -10,6 +10,7 @@ import click
 
 from proctor.cli.common import json_option, run_argument
 from proctor.cli.opened import one_trial, opened
+from proctor.cli.words import WORD
 
 if TYPE_CHECKING:
     from proctor.evidence.runfolder import RunFolder
@@ -20,7 +21,7 @@ _POLL_SEC = 0.2
 
 @click.command(short_help="Tell a run's journal, or a trial's output")
 @run_argument
-@click.argument("trial", required=False)
+@click.argument("trial", type=WORD, required=False)
 @click.option("-f", "--follow", is_flag=True, help="Go on until the run (or the trial) is over.")
 @json_option
 def logs(run: Path, trial: str | None, follow: bool, as_json: bool) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from proctor.cli.common import json_option, print_json
+from proctor.cli.words import PATH
 
 _STUDY = """\
 # One study: which tasks, who works on them, in which arms. Every key: docs/study.md, or `proctor check` on a guess.
@@ -108,7 +109,7 @@ _FILES = {
 
 
 @click.command(short_help="Write a small study that works")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=PATH)
 @json_option
 def new(folder: Path, as_json: bool) -> None:
     """Write a small study that works to DIR: a study file, one task, its solution and its tests."""

@@ -10,6 +10,7 @@ import click
 
 from proctor.cli.common import json_option, print_json, print_refusals, say
 from proctor.cli.completing import stage_option
+from proctor.cli.words import PATH, WORD
 
 if TYPE_CHECKING:
     from proctor.core.money import Usd
@@ -17,11 +18,16 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Size the money of a study")
-@click.argument("study", type=click.Path(path_type=Path))
+@click.argument("study", type=PATH)
 @stage_option
-@click.option("--pilot", type=click.Path(path_type=Path), metavar="RUN", help="Take expected costs from this run.")
+@click.option("--pilot", type=PATH, metavar="RUN", help="Take expected costs from this run.")
 @click.option(
-    "--assume", "assumed", multiple=True, metavar="MODEL=USD", help="What the whole stage is to cost with MODEL."
+    "--assume",
+    "assumed",
+    type=WORD,
+    multiple=True,
+    metavar="MODEL=USD",
+    help="What the whole stage is to cost with MODEL.",
 )
 @click.option("--write", is_flag=True, help="Write the amounts into the study; comments and order stay.")
 @json_option

@@ -10,6 +10,7 @@ import click
 
 from proctor.cli.common import json_option, print_json, run_argument, say
 from proctor.cli.opened import kept_checkpoint, one_row, opened
+from proctor.cli.words import PATH, WORD, Place
 
 if TYPE_CHECKING:
     from proctor.evidence.proofs import ConsistencyProof, TrialReceipt
@@ -20,17 +21,17 @@ _ID_DIGITS = 16
 
 @click.command(short_help="Write a proof of a trial's result, to check offline")
 @run_argument
-@click.argument("trial", required=False)
+@click.argument("trial", type=WORD, required=False)
 @click.option(
     "--since",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=Place(exists=True, dir_okay=False),
     metavar="NOTE",
     help="Instead of TRIAL: prove that the newest checkpoint extends this one, which was kept.",
 )
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
     help="Write it there, and not to standard output. What stands there is replaced.",
 )

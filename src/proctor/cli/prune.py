@@ -9,10 +9,11 @@ import click
 from proctor.cli.common import json_option, print_json
 from proctor.cli.completing import run_folders
 from proctor.cli.opened import opened
+from proctor.cli.words import PATH
 
 
 @click.command(short_help="Remove what dead runs left outside of their evidence")
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), shell_complete=run_folders)
+@click.argument("runs", nargs=-1, required=True, type=PATH, shell_complete=run_folders)
 @json_option
 def prune(runs: tuple[Path, ...], as_json: bool) -> None:
     """Remove what dead RUNS left: processes, containers, images of captured worlds, layers. Evidence stays.

@@ -8,6 +8,7 @@ import click
 
 from proctor.cli.common import json_option, print_json, run_argument
 from proctor.cli.opened import opened
+from proctor.cli.words import PATH
 
 
 @click.command(short_help="Write a run's results as one HTML page")
@@ -15,7 +16,7 @@ from proctor.cli.opened import opened
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
     help="Write it there, `-` for standard output; report.html otherwise. What stands there is replaced.",
 )

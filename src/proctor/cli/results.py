@@ -9,6 +9,7 @@ import click
 
 from proctor.cli.common import json_option, print_json, run_argument
 from proctor.cli.opened import opened
+from proctor.cli.words import PATH
 
 if TYPE_CHECKING:
     from proctor.report.reading import Reading
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
     help="Write the rows there instead of to standard output; what stands there is replaced.",
 )

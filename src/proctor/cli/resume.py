@@ -9,11 +9,12 @@ import click
 from proctor.cli.asking import asker, yes_option
 from proctor.cli.common import json_option, run_argument, say
 from proctor.cli.completing import waive_option
+from proctor.cli.words import PATH
 
 
 @click.command(short_help="Go on with an interrupted or paused run")
 @run_argument
-@click.option("--study", type=click.Path(path_type=Path), help="Where the study is now, if the run folder was moved.")
+@click.option("--study", type=PATH, help="Where the study is now, if the run folder was moved.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1, max=1024), metavar="N", help="Attempts at once.")
 @waive_option
 @yes_option

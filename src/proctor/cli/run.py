@@ -9,16 +9,17 @@ import click
 
 from proctor.cli.asking import asker, yes_option
 from proctor.cli.common import json_option, networks, print_json, print_refusals, sandbox_option, say
-from proctor.cli.completing import TEXT, agents, arms_option, limit_option, models_option, waive_option
+from proctor.cli.completing import agents, arms_option, limit_option, models_option, waive_option
 from proctor.cli.streams import OutputFault, let_go
+from proctor.cli.words import PATH, TEXT
 
 if TYPE_CHECKING:
     from proctor.runner.session import Finished
 
 
 @click.command(short_help="Run a study, or one task")
-@click.argument("study", type=click.Path(path_type=Path), required=False)
-@click.option("--task", type=click.Path(path_type=Path), help="One task folder instead of a study.")
+@click.argument("study", type=PATH, required=False)
+@click.option("--task", type=PATH, help="One task folder instead of a study.")
 @click.option(
     "--agent",
     type=TEXT,
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
     help="With --task: the agent; oracle, nop, command or an installed one.",
 )
 @click.option("--command", "program", type=TEXT, help="With --task --agent command: the program, run by sh -c.")
-@click.option("--files", type=click.Path(path_type=Path), help="With --agent command: a folder, put at /agent.")
+@click.option("--files", type=PATH, help="With --agent command: a folder, put at /agent.")
 @click.option(
     "--network",
     type=networks,
     help="With --task: what it may reach at most (default: gateway-only).",
 )
 @sandbox_option
-@click.option("--rootfs", type=click.Path(path_type=Path), help="With --task: a root folder instead of the host's.")
+@click.option("--rootfs", type=PATH, help="With --task: a root folder instead of the host's.")
 @click.option(
     "--substitute",
     type=TEXT,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     help="With --task: a root (for docker: an image) that stands in for IMAGE.",
 )
 @click.option("--stage", type=TEXT, help="Run this stage only.")
-@click.option("--out", type=click.Path(path_type=Path), help="The run folder (default: runs/<study>/<stage>).")
+@click.option("--out", type=PATH, help="The run folder (default: runs/<study>/<stage>).")
 @limit_option
 @models_option
 @arms_option

@@ -8,11 +8,12 @@ import click
 
 from proctor.cli.common import run_argument
 from proctor.cli.opened import one_trial, opened
+from proctor.cli.words import WORD
 
 
 @click.command(short_help="Open a shell in the world of a trial")
 @run_argument
-@click.argument("trial")
+@click.argument("trial", type=WORD)
 def shell(run: Path, trial: str) -> int:
     """Open a shell in the world of TRIAL: the one that runs now, or a fork of the one that --keep left.
 

@@ -9,6 +9,7 @@ import click
 
 from proctor.cli.common import json_option, print_json, run_argument
 from proctor.cli.opened import one_trial, opened
+from proctor.cli.words import WORD
 
 if TYPE_CHECKING:
     from proctor.evidence.runfolder import RunFolder
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Show a run, or one of its trials")
 @run_argument
-@click.argument("trial", required=False)
+@click.argument("trial", type=WORD, required=False)
 @click.option("--full", is_flag=True, help="Show the whole conversation of TRIAL, however long.")
 @click.option("--rebuild", is_flag=True, help="Make the derived files anew; exit status 1 where a copy differed.")
 @json_option

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from proctor.cli.common import json_option, networks, print_json, print_refusals, sandbox_option, say
+from proctor.cli.words import PATH, TEXT
 
 if TYPE_CHECKING:
     from proctor.runner.selfcheck import TaskVerdict
 
-paths_argument = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+paths_argument = click.argument("paths", nargs=-1, required=True, type=PATH)
 
 
 @click.group(short_help="Check or list task folders")
@@ -22,15 +23,15 @@ def tasks() -> None:
 
 @tasks.command()
 @paths_argument
-@click.option("--rootfs", type=click.Path(path_type=Path), help="A root folder instead of the host's /usr.")
-@click.option("--substitute", multiple=True, metavar="IMAGE=ROOT", help="A root that stands in for IMAGE.")
+@click.option("--rootfs", type=PATH, help="A root folder instead of the host's /usr.")
+@click.option("--substitute", type=TEXT, multiple=True, metavar="IMAGE=ROOT", help="A root that stands in for IMAGE.")
 @click.option(
     "--network",
     type=networks,
     help="What the task may reach at most (default: gateway-only).",
 )
 @sandbox_option
-@click.option("--out", type=click.Path(path_type=Path), help="Where the runs go (default: runs/checks).")
+@click.option("--out", type=PATH, help="Where the runs go (default: runs/checks).")
 @click.option("--quiet", is_flag=True, help="No progress.")
 @json_option
 def check(paths: tuple[Path, ...], out: Path | None, quiet: bool, as_json: bool, **options: Any) -> int:

@@ -8,24 +8,27 @@ import click
 
 from proctor.cli.common import json_option
 from proctor.cli.completing import run_folders
+from proctor.cli.words import PATH, WORD
 
 
 @click.command(short_help="Re-check a run's evidence")
-@click.argument("run", required=False, type=click.Path(path_type=Path), shell_complete=run_folders)
-@click.argument("of", required=False, type=click.Path(path_type=Path), shell_complete=run_folders)
-@click.option("--design", metavar="FILE", type=click.Path(path_type=Path), help="Check a frozen design.json alone.")
-@click.option("--key", metavar="KEY", help="Who is trusted: a vkey, a file that holds one, or sha256:HEX.")
+@click.argument("run", required=False, type=PATH, shell_complete=run_folders)
+@click.argument("of", required=False, type=PATH, shell_complete=run_folders)
+@click.option("--design", metavar="FILE", type=PATH, help="Check a frozen design.json alone.")
+@click.option("--key", type=WORD, metavar="KEY", help="Who is trusted: a vkey, a file that holds one, or sha256:HEX.")
 @click.option(
     "--anchor",
     "anchors",
+    type=WORD,
     metavar="WHERE",
     multiple=True,
     help="Where its checkpoints stand too: a git repository (address or folder), a folder, or a note.",
 )
-@click.option("--since", metavar="NOTE", help="A checkpoint that you kept: what is new must extend it.")
+@click.option("--since", type=WORD, metavar="NOTE", help="A checkpoint that you kept: what is new must extend it.")
 @click.option(
     "--witness",
     "witnesses",
+    type=WORD,
     metavar="VKEY",
     multiple=True,
     help="Who else must have signed a checkpoint: a vkey, or a file that holds one.",
