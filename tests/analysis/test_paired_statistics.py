@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.analysis.paired import Repeated, difference_bounds, estimate
-from proctor.analysis.significance import Direction, holm, mcnemar, sign_flip
+from proctor.analysis.significance import holm, mcnemar, sign_flip
+from proctor.core.claims import Direction
 
 SHARES = st.integers(0, 4).map(lambda passed: Fraction(passed, 4))
 DIFFERENCES = st.lists(st.builds(lambda one, other: one - other, SHARES, SHARES), min_size=1, max_size=9)

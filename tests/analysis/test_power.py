@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.analysis.power import mcnemar_power, smallest_by_mcnemar, smallest_by_t
-from proctor.analysis.significance import Direction, mcnemar
+from proctor.analysis.significance import mcnemar
+from proctor.core.claims import Direction
 
 GREATER, BOTH = Direction.GREATER, Direction.TWO_SIDED
 

@@ -11,9 +11,10 @@ from proctor.budget.table import find_prices, overridden
 from proctor.core.prices import Prices
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.wires import CHAT, PRACTICE
 from proctor.gateway.wire.formats import WIRES
 from proctor.study.actors import ModelDesign
-from proctor.study.providers import PRACTICE, PROVIDERS, Provider
+from proctor.study.providers import PROVIDERS, Provider
 from proctor.study.schema.actors import Arm, Model
 
 # the practice model's own bound: its answers are short
@@ -70,7 +71,7 @@ def _model(name: str, table: Model, day: date | None) -> ModelDesign:
             observed=table.provider,
             required=sorted(PROVIDERS),
         )
-    known = provider or Provider("chat", None, None)
+    known = provider or Provider(CHAT, None, None)
     practice = table.provider == PRACTICE
     if practice and table.api is not None:
         raise Refusal(

@@ -13,8 +13,9 @@ from proctor.budget.table import find_window, listed_names
 from proctor.core.families import Family
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.wires import CHAT, PRACTICE
 from proctor.study.actors import ModelDesign
-from proctor.study.providers import PRACTICE, PROVIDERS
+from proctor.study.providers import PROVIDERS
 from proctor.study.schema.actors import Model
 
 _OWN_SERVER = "own"
@@ -79,7 +80,7 @@ class Models:
         """The wire format of all of them."""
         request = self._request
         provider = PROVIDERS.get(request.upstream)
-        return request.api or (provider.api if provider is not None else "chat")
+        return request.api or (provider.api if provider is not None else CHAT)
 
     def names(self) -> list[str]:
         """Those that a list of models has."""

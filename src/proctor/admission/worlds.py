@@ -9,7 +9,7 @@ from typing import Any
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.core.sandboxes import SandboxChoice
+from proctor.core.sandboxes import Pull, SandboxChoice
 from proctor.core.tokens import Probe
 from proctor.sandbox.base import Availability, Image, SandboxKind, Tier
 from proctor.study import Design
@@ -81,7 +81,9 @@ def choose(wanted: str, frozen: Design | None, weigh: Weigh, probe: Probe) -> Wo
     return first
 
 
-def find_images(world: World, frozen: Design | None, pull: str, probe: Probe) -> tuple[dict[str, Image], list[Refusal]]:
+def find_images(
+    world: World, frozen: Design | None, pull: Pull, probe: Probe
+) -> tuple[dict[str, Image], list[Refusal]]:
     """Every image that the tasks' worlds are from, by name as it is taken, and what stands against the others.
 
     A run goes on with the images that it began with, whatever their names stand for now.
@@ -93,7 +95,7 @@ def find_images(world: World, frozen: Design | None, pull: str, probe: Probe) ->
     found: dict[str, Image] = {}
     against: list[Refusal] = []
     looked = world.kind.images([name for name in names if name not in began], probe, pull=pull)
-    again = world.kind.images([began[name] for name in names if name in began], probe, pull="missing")
+    again = world.kind.images([began[name] for name in names if name in began], probe, pull=Pull.MISSING)
     for name in names:
         image = looked[name] if name not in began else again[began[name]]
         if isinstance(image, Image):

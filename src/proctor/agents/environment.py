@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from proctor.core.wires import ANTHROPIC, CHAT, GEMINI, PRACTICE, RESPONSES
+
 # by the format of the model: the variables of its address (with what follows it), and those of its key
 _OPENAI = ({"OPENAI_BASE_URL": "/v1", "OPENAI_API_BASE": "/v1"}, ("OPENAI_API_KEY",))
 _FAMILIES: Mapping[str, tuple[Mapping[str, str], tuple[str, ...]]] = {
-    "chat": _OPENAI,
-    "responses": _OPENAI,
-    "practice": _OPENAI,
-    "anthropic": ({"ANTHROPIC_BASE_URL": ""}, ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")),
-    "gemini": ({"GOOGLE_GEMINI_BASE_URL": ""}, ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
+    CHAT: _OPENAI,
+    RESPONSES: _OPENAI,
+    PRACTICE: _OPENAI,
+    ANTHROPIC: ({"ANTHROPIC_BASE_URL": ""}, ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")),
+    GEMINI: ({"GOOGLE_GEMINI_BASE_URL": ""}, ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
 }
 # a proxy of the host is none inside, and the gateway is on the loopback
 DIRECT = {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}

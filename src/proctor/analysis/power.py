@@ -10,8 +10,8 @@ from __future__ import annotations
 from math import ceil, floor, sqrt
 from typing import Any
 
-from proctor.analysis.significance import Direction
 from proctor.analysis.special import binomial_at_least, log_choose, t_quantile
+from proctor.core.claims import Direction
 
 POWER = 0.8
 _STEPS = 24

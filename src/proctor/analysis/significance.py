@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from fractions import Fraction
 from math import ceil, gcd, log, sqrt
 from typing import Any
 
 from proctor.analysis.paired import integers
 from proctor.analysis.special import SMALLEST, binomial_at_least, binomial_at_most, log_choose
+from proctor.core.claims import ClaimTest, Direction
 
 # a second or so of work at most, and some tens of megabytes
 _EXACT_WORK = 300_000_000
@@ -27,14 +27,6 @@ _DRAWN = 100_000_000
 _MOST_DRAWS = 100_000
 _LEAST_DRAWS = 4_000
 _CHUNK = 4_000_000
-
-
-class Direction(StrEnum):
-    """Where the first arm is expected, against the second."""
-
-    GREATER = "greater"
-    LESS = "less"
-    TWO_SIDED = "two-sided"
 
 
 @dataclass(frozen=True)
@@ -64,7 +56,7 @@ def mcnemar(first_only: int, second_only: int, direction: Direction) -> PValue:
             p = binomial_at_most(first_only, discordant) if second_only else 1.0
         case Direction.TWO_SIDED:
             p = 2 * binomial_at_most(min(first_only, second_only), discordant) if discordant else 1.0
-    return PValue(_probability(p), "mcnemar", direction.value, discordant)
+    return PValue(_probability(p), ClaimTest.MCNEMAR.value, direction.value, discordant)
 
 
 def sign_flip(
@@ -89,12 +81,12 @@ def sign_flip(
         scaled = list(sums.values())
     nonzero = [value for value in scaled if value]
     if not nonzero:
-        return PValue(1.0, "sign-flip", direction.value, 0)
+        return PValue(1.0, ClaimTest.SIGN_FLIP.value, direction.value, 0)
     unit = gcd(*nonzero)
     values = [value // unit for value in nonzero]
     exact = _exact(values, direction)
     if exact is not None:
-        return PValue(_probability(exact), "sign-flip", direction.value, len(values))
+        return PValue(_probability(exact), ClaimTest.SIGN_FLIP.value, direction.value, len(values))
     return _drawn(values, direction, seed)
 
 
@@ -154,7 +146,7 @@ def _drawn(values: Sequence[int], direction: Direction, seed: int) -> PValue:
                 hits += int((np.abs(sums) >= abs(observed) - slack).sum())
     draws = ceil(draws / step) * step
     p = (1 + hits) / (1 + draws)
-    return PValue(p, "sign-flip", direction.value, len(values), draws, sqrt(p * (1 - p) / draws))
+    return PValue(p, ClaimTest.SIGN_FLIP.value, direction.value, len(values), draws, sqrt(p * (1 - p) / draws))
 
 
 def holm(ps: Sequence[float]) -> list[float]:

@@ -27,12 +27,12 @@ from proctor.core.prices import MILLION, PriceRow, Prices
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.usage import Bucket
+from proctor.core.wires import PRACTICE
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice, Provider, TieredPrices
 
 PACKAGE = "genai-prices"
-PRACTICE = "practice"
 
 _BUCKETS = {
     "input_mtok": Bucket.INPUT,

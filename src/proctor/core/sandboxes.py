@@ -1,4 +1,4 @@
-"""The kinds of sandbox that a study may ask for."""
+"""The kinds of sandbox that a study may ask for, and when images are brought for them."""
 
 from __future__ import annotations
 
@@ -11,3 +11,11 @@ class SandboxChoice(StrEnum):
     AUTO = "auto"
     NAMESPACE = "namespace"
     DOCKER = "docker"
+
+
+class Pull(StrEnum):
+    """When an image is pulled."""
+
+    MISSING = "missing"
+    ALWAYS = "always"
+    NEVER = "never"

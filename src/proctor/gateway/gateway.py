@@ -18,6 +18,7 @@ from proctor.core.reasons import Reason
 from proctor.core.redact import Redactor
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import Admitted
+from proctor.core.wires import PRACTICE
 from proctor.evidence.runfolder import RunFolder
 from proctor.gateway.access import Access
 from proctor.gateway.desk import Desk
@@ -31,7 +32,6 @@ from proctor.gateway.practice import Practice
 from proctor.gateway.rates import Rate, Sleep
 from proctor.gateway.wire.formats import WIRES
 from proctor.study.actors import ModelDesign
-from proctor.study.providers import PRACTICE
 
 
 class Gateway:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from proctor.core.boundaries import Boundary
 from proctor.evidence.kinds import Kind
 from proctor.report.text import amount, count, field, moment, plain, safe, seconds, table
 from proctor.report.trial import AttemptTold
@@ -142,4 +143,5 @@ def _rows(rows: Any) -> str | None:
     return ", ".join(str(row["status"]) for row in rows) if isinstance(rows, list) else rows
 
 
-_PHASES = {name: at for at, name in enumerate(("start", "env-ready", "agent", "pre-verify", "post-verify", "close"))}
+_ORDER = ("start", Boundary.ENV_READY, "agent", Boundary.PRE_VERIFY, Boundary.POST_VERIFY, "close")
+_PHASES = {name: at for at, name in enumerate(_ORDER)}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from proctor.core.claims import ClaimTest
 from proctor.core.money import Usd
-from proctor.report.comparing import MCNEMAR, Comparison, Decision
+from proctor.report.comparing import Comparison, Decision
 from proctor.report.text import dollars, table
 
 _FINDS = "finds from: the smallest true difference that a run like this finds with 80 % power"
@@ -29,7 +30,9 @@ def comparison_lines(compared: Sequence[Comparison]) -> list[str]:
         lines += ["", *table(["not preregistered", *_HEAD], [[_row_name(each), *_cells(each)] for each in others])]
     if compared:
         lines.append(_FINDS)
-    if any(each.estimate and each.estimate.clustered and each.p and each.p.test == MCNEMAR for each in compared):
+    if any(
+        each.estimate and each.estimate.clustered and each.p and each.p.test == ClaimTest.MCNEMAR for each in compared
+    ):
         lines.append(_CLUSTERED)
     return lines
 
@@ -83,7 +86,7 @@ def range_text(each: Comparison, low: Fraction, high: Fraction) -> str:
 def finds_text(each: Comparison) -> str | None:
     """The smallest difference that such a run finds; None where that cannot be told."""
     if each.detectable is None:
-        return "nothing" if each.p is not None and each.test == MCNEMAR else None
+        return "nothing" if each.p is not None and each.test is ClaimTest.MCNEMAR else None
     if each.share and each.detectable > 1:
         return "nothing"  # no two rates are further apart
     return amount_text(each, Fraction(each.detectable), signed=False)

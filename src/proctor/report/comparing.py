@@ -17,7 +17,8 @@ from typing import Any
 
 from proctor.analysis.paired import Estimate, Repeated, difference_bounds, estimate, mean
 from proctor.analysis.power import smallest_by_mcnemar, smallest_by_t
-from proctor.analysis.significance import Direction, PValue, holm, mcnemar, sign_flip
+from proctor.analysis.significance import PValue, holm, mcnemar, sign_flip
+from proctor.core.claims import ClaimTest, Direction
 from proctor.core.outcomes import GradeState
 from proctor.report.endpoints import SOLVED, is_share, value_of
 from proctor.report.paired import compared_arms
@@ -25,7 +26,6 @@ from proctor.report.reading import Reading, Row
 from proctor.study.design import Design, HypothesisDesign
 
 ALPHA = 0.05
-MCNEMAR, SIGN_FLIP = "mcnemar", "sign-flip"
 
 
 class Decision(StrEnum):
@@ -50,7 +50,7 @@ class Comparison:
     first: str
     second: str
     endpoint: str
-    test: str
+    test: ClaimTest
     direction: Direction
     alpha: float
     claim: str | None
@@ -93,7 +93,7 @@ class Comparison:
             "clustered": None if found is None else found.clustered,
             "interval": interval,
             "bounds": None if self.bounds is None else [float(end) for end in self.bounds],
-            "test": self.test,
+            "test": self.test.value,
             "direction": self.direction.value,
             "alpha": self.alpha,
             "p": None if self.p is None else self.p.as_record(),
@@ -190,7 +190,8 @@ class _Tables:
         differences = [first - second for first, second in pairs]
         units = None if clusters is None else [clusters[at] for at in kept]
         single = self._epochs == 1
-        test = claim.test if claim else MCNEMAR if single and units is None else SIGN_FLIP
+        plain = ClaimTest.MCNEMAR if single and units is None else ClaimTest.SIGN_FLIP
+        test = ClaimTest(claim.test) if claim else plain
         direction = Direction(claim.direction) if claim else Direction.TWO_SIDED
         alpha = claim.alpha if claim else ALPHA
         found = estimate(differences, span=(-1, 1) if is_share(endpoint) else None, clusters=units)
@@ -200,7 +201,7 @@ class _Tables:
         why = None
         if not differences:
             why = "no task has a value of this endpoint in each repeat of both arms"
-        elif test == MCNEMAR and not single:
+        elif test is ClaimTest.MCNEMAR and not single:
             why = f"the test `mcnemar` is of one trial each, and there are {self._epochs} epochs"
         p = None if why else self._test(test, differences, units, direction)
         return Comparison(
@@ -238,9 +239,9 @@ class _Tables:
         return known[0] if len(known) == 1 else mean(known)
 
     def _test(
-        self, test: str, differences: Sequence[Fraction], units: Sequence[object] | None, direction: Direction
+        self, test: ClaimTest, differences: Sequence[Fraction], units: Sequence[object] | None, direction: Direction
     ) -> PValue:
-        if test == MCNEMAR:
+        if test is ClaimTest.MCNEMAR:
             return mcnemar(sum(each > 0 for each in differences), sum(each < 0 for each in differences), direction)
         return sign_flip(differences, direction, clusters=units, seed=self._reading.design.draw.seed)
 
@@ -248,14 +249,14 @@ class _Tables:
         self,
         first: Sequence[Sequence[Row]],
         second: Sequence[Sequence[Row]],
-        test: str,
+        test: ClaimTest,
         direction: Direction,
         clusters: Sequence[str | int] | None,
     ) -> tuple[tuple[Fraction, Fraction] | None, tuple[float, float] | None]:
         """The bounds, and the p-values there where anything is ungraded."""
         ones, others = [*map(repeated, first)], [*map(repeated, second)]
         bounds = difference_bounds(ones, others)
-        if not any(task.ungraded for task in [*ones, *others]) or (test == MCNEMAR and self._epochs > 1):
+        if not any(task.ungraded for task in [*ones, *others]) or (test is ClaimTest.MCNEMAR and self._epochs > 1):
             return bounds, None
         pairs = list(zip(ones, others, strict=True))
         ends = {pair: _ends(*pair) for pair in set(pairs)}
@@ -298,6 +299,6 @@ def _means(pairs: Sequence[tuple[Fraction, Fraction]]) -> tuple[Fraction, Fracti
 def _detectable(found: Estimate | None, p: PValue | None, alpha: float, direction: Direction) -> float | None:
     if found is None or p is None:
         return None
-    if p.test == MCNEMAR:
+    if p.test == ClaimTest.MCNEMAR:
         return smallest_by_mcnemar(found.tasks, p.units / found.tasks, alpha, direction)
     return smallest_by_t(found.standard_error, found.units, alpha, direction) if found.standard_error else None

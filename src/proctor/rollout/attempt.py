@@ -15,6 +15,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
+from proctor.core.boundaries import Boundary
 from proctor.core.outcomes import Outcome
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -26,7 +27,7 @@ from proctor.rollout.attesting import attested
 from proctor.rollout.calls import model_of
 from proctor.rollout.derived import attempt_record
 from proctor.rollout.ends import Steps, ended_by, exception_of, to_its_end
-from proctor.rollout.job import Boundary, Job, Result
+from proctor.rollout.job import Job, Result
 from proctor.rollout.tools import Tools
 from proctor.sandbox.base import Sandbox, Snapshot
 

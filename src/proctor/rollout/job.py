@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +21,6 @@ from proctor.study.actors import ModelDesign
 
 # a message may quote what an agent wrote, and an entry has 65,535 bytes for everything
 MOST_SAID = 2_000
-
-
-class Boundary(StrEnum):
-    """Named points of a rollout, in order."""
-
-    ENV_READY = "env-ready"
-    PRE_VERIFY = "pre-verify"
-    POST_VERIFY = "post-verify"
 
 
 @dataclass(frozen=True)

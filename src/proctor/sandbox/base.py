@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from proctor.core.network import Network
 from proctor.core.refusal import Refusal
+from proctor.core.sandboxes import Pull
 from proctor.core.tokens import Admitted, Probe
 
 # The file in a world's folder that says whose it is: while it stands, `prune` comes back for what it could not remove.
@@ -295,11 +296,8 @@ class SandboxKind(Protocol):
         """Look, read-only, what can be had here."""
         ...
 
-    def images(self, names: Sequence[str], probe: Probe, *, pull: str) -> Mapping[str, Image | Refusal]:
-        """What prebuilt images are, by their names, read-only: here, or to be pulled; empty for a kind without images.
-
-        `pull` is missing | always | never.
-        """
+    def images(self, names: Sequence[str], probe: Probe, *, pull: Pull) -> Mapping[str, Image | Refusal]:
+        """What prebuilt images are, by name, read-only: here, or to be pulled; empty for a kind without images."""
         ...
 
     async def provide(self, image: Image, admitted: Admitted) -> ImageFacts:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from proctor.core.money import ZERO
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.grading.grade import Assurance
 from proctor.study.actors import ArmDesign, FunctionDesign, ModelDesign, ToolDesign
 from proctor.study.arms import Resolved
 from proctor.study.design import (
@@ -142,7 +143,12 @@ def _design(
 ) -> Design:
     hypotheses = tuple(
         HypothesisDesign(
-            each.id, each.endpoint, (each.compare[0], each.compare[1]), each.test, each.direction, each.alpha
+            each.id,
+            each.endpoint,
+            (each.compare[0], each.compare[1]),
+            each.test.value,
+            each.direction.value,
+            each.alpha,
         )
         for each in file.hypothesis
         if each.stage == name
@@ -163,7 +169,7 @@ def _design(
             file.grading.solved,
             file.grading.duplicate_tests.value,
             file.grading.verifier_timeout,
-            None if file.grading.assurance == "isolated" else file.grading.assurance,
+            None if file.grading.assurance is Assurance.ISOLATED else file.grading.assurance.value,
         ),
         tools=parts.tools,
         questions=parts.questions,

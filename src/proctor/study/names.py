@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from proctor.core.claims import ClaimTest
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.study.problems import dotted, unknown_name
@@ -60,7 +61,7 @@ def _hypothesis(hypothesis: Hypothesis, file: StudyFile, within: tuple[str | int
     for place, name in enumerate(hypothesis.compare):
         if name not in arms:
             yield unknown_name("arm of that stage", name, arms, dotted((*within, "compare", place)))
-    if stage is not None and stage.epochs > 1 and hypothesis.test == "mcnemar":
+    if stage is not None and stage.epochs > 1 and hypothesis.test is ClaimTest.MCNEMAR:
         yield Refusal(
             Reason.INVALID_VALUE,
             "the test `mcnemar` compares one trial of each task in each arm, and the stage tries each more often",
@@ -69,7 +70,7 @@ def _hypothesis(hypothesis: Hypothesis, file: StudyFile, within: tuple[str | int
             required="epochs = 1, or the test sign-flip",
         )
     binary = hypothesis.endpoint == "solved" or hypothesis.endpoint.startswith("test:")
-    if hypothesis.test == "mcnemar" and not binary:
+    if hypothesis.test is ClaimTest.MCNEMAR and not binary:
         yield Refusal(
             Reason.INVALID_VALUE,
             "the test `mcnemar` compares yes and no, and this endpoint is a number",

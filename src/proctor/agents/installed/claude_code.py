@@ -10,6 +10,7 @@ from proctor.agents.installed.program import HOME, InstalledAgent, Start, merged
 from proctor.agents.sources import NpmPart, NpmSource
 from proctor.core.models import Door
 from proctor.core.usage import Bucket
+from proctor.core.wires import ANTHROPIC
 
 # Its calls in the background go to the trial's model as well: one that nobody named would be refused.
 _MODELS = (
@@ -51,7 +52,7 @@ class ClaudeCode(InstalledAgent):
         libc=("glibc", "musl", "own"),
     )
     shells = ("bash", "zsh")
-    apis = frozenset({"anthropic"})
+    apis = frozenset({ANTHROPIC})
     # it has the provider keep the beginning of every conversation
     marks = frozenset({Bucket.CACHE_WRITE})
     skills = "skills"

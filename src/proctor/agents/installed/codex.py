@@ -8,6 +8,7 @@ from proctor.agents.base import McpServer, Turn
 from proctor.agents.installed.program import HOME, InstalledAgent, Start, merged, without_nones
 from proctor.agents.sources import NpmPart, NpmSource
 from proctor.core.models import Door
+from proctor.core.wires import RESPONSES
 
 _KEY = "PROCTOR_TOKEN"
 # A search that the provider makes has a price of its own, which nothing here bounds.
@@ -25,7 +26,7 @@ class Codex(InstalledAgent):
         start='exec "$here/vendor/{machine}-unknown-linux-musl/bin/codex" "$@"',
         libc=("static",),
     )
-    apis = frozenset({"responses"})
+    apis = frozenset({RESPONSES})
     skills = "skills"
     logs = ("sessions",)
     transports = frozenset({"stdio", "streamable-http"})

@@ -9,6 +9,7 @@ from proctor.agents.base import Turn
 from proctor.agents.installed.program import HOME, InstalledAgent, Start, merged, without_nones
 from proctor.agents.sources import PythonSource
 from proctor.core.models import Door
+from proctor.core.wires import CHAT
 
 _TRAJECTORY = "trajectory.json"
 
@@ -19,7 +20,7 @@ class MiniSweAgent(InstalledAgent):
     name = "mini-swe-agent"
     source = PythonSource("mini-swe-agent", "2.4.6")
     version_words = ("-c", "from importlib.metadata import version; print(version('mini-swe-agent'))")
-    apis = frozenset({"chat"})
+    apis = frozenset({CHAT})
     logs = (_TRAJECTORY,)
 
     def start(self, turn: Turn, door: Door) -> Start:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from proctor.core.models import Message, Role, ToolCall, ToolSpec
-from proctor.gateway.wire.anthropic_reply import API, AnthropicAssembly
+from proctor.core.wires import ANTHROPIC
+from proctor.gateway.wire.anthropic_reply import AnthropicAssembly
 from proctor.gateway.wire.base import Call, Native
 from proctor.gateway.wire.notes import Notes, as_text
 from proctor.gateway.wire.reading import BodyReader
@@ -31,7 +32,7 @@ _NOT_ADAPTIVE = "claude-opus-4-5"
 class Anthropic:
     """POST `/v1/messages`."""
 
-    api = API
+    api = ANTHROPIC
 
     def check(self, model: ModelDesign) -> None:
         """Refuse an effort that this format does not know."""
@@ -105,7 +106,7 @@ def _sent(messages: Iterable[Message]) -> list[dict[str, Any]]:
 def _blocks(message: Message) -> list[Any]:
     if message.role is Role.TOOL:
         return [{"type": "tool_result", "tool_use_id": message.call_id, "content": message.text}]
-    if isinstance(message.native, Native) and message.native.api == API:
+    if isinstance(message.native, Native) and message.native.api == ANTHROPIC:
         return list(message.native.value)
     # Text that is empty is refused by the provider.
     text = [{"type": "text", "text": message.text}] if message.text else []

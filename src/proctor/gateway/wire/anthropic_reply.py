@@ -6,14 +6,12 @@ from typing import Any
 
 from proctor.core.models import Finish, ToolCall
 from proctor.core.usage import Bucket, Usage
-from proctor.core.wires import WireFormat
+from proctor.core.wires import ANTHROPIC
 from proctor.gateway.wire import counts
 from proctor.gateway.wire.base import Flag, Native, Reply, WireError
 from proctor.gateway.wire.counts import Counts
 from proctor.gateway.wire.errors import error_in
 from proctor.gateway.wire.notes import Notes, arguments, as_text
-
-API = WireFormat.ANTHROPIC.value
 
 _FINISHES = {
     "end_turn": Finish.STOP,
@@ -116,7 +114,7 @@ class AnthropicAssembly:
         calls = self._calls(blocks)
         text = self._texts(blocks, "text")
         thoughts = self._texts(blocks, "thinking")
-        native = Native(API, [block.native(self.notes) for block in blocks]) if blocks else None
+        native = Native(ANTHROPIC, [block.native(self.notes) for block in blocks]) if blocks else None
         usage = self._usage_said.usage()
         return Reply(
             text=text,

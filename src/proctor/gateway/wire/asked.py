@@ -9,10 +9,11 @@ from typing import Any
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.usage import Bucket
+from proctor.core.wires import CHAT, GEMINI
 from proctor.gateway.wire.content import Found, camel, shown
 from proctor.gateway.wire.features import BOUNDS
 from proctor.gateway.wire.reading import json_value
-from proctor.gateway.wire.routes import CHAT, GEMINI, Kind, Route
+from proctor.gateway.wire.routes import Kind, Route
 
 # Above every bound that a model has, by far.
 _MOST = 10**9

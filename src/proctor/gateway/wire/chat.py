@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from proctor.core.models import Message, Role, ToolCall, ToolSpec
+from proctor.core.wires import CHAT
 from proctor.gateway.wire.base import Call, Native
-from proctor.gateway.wire.chat_reply import API, ChatAssembly
+from proctor.gateway.wire.chat_reply import ChatAssembly
 from proctor.gateway.wire.notes import Notes, as_text
 from proctor.gateway.wire.reading import BodyReader
 from proctor.gateway.wire.requests import (
@@ -35,7 +36,7 @@ _ROLES = {
 class Chat:
     """POST `/chat/completions`, below a base URL that ends with the version."""
 
-    api = API
+    api = CHAT
 
     def check(self, model: ModelDesign) -> None:
         """Refuse an effort that no provider of this format knows."""
@@ -101,7 +102,7 @@ def _sent(message: Message) -> dict[str, Any]:
         return {"role": "tool", "tool_call_id": message.call_id, "content": message.text}
     if message.role is not Role.ASSISTANT:
         return {"role": message.role.value, "content": message.text}
-    if isinstance(message.native, Native) and message.native.api == API:
+    if isinstance(message.native, Native) and message.native.api == CHAT:
         return {"role": "assistant", **message.native.value}
     if not message.calls:
         return {"role": "assistant", "content": message.text}

@@ -7,14 +7,12 @@ from typing import Any
 
 from proctor.core.models import Finish, ToolCall
 from proctor.core.usage import Bucket, Usage
-from proctor.core.wires import WireFormat
+from proctor.core.wires import CHAT
 from proctor.gateway.wire import counts
 from proctor.gateway.wire.base import Flag, Native, Reply, WireError
 from proctor.gateway.wire.counts import Counts
 from proctor.gateway.wire.errors import error_in
 from proctor.gateway.wire.notes import Notes, as_text
-
-API = WireFormat.CHAT.value
 
 _FINISHES = {
     "stop": Finish.STOP,
@@ -103,7 +101,7 @@ class ChatAssembly:
             model=self._model,
             error=self._error,
             flags=self.notes.flags,
-            native=Native(API, self._message) if as_it_came else None,
+            native=Native(CHAT, self._message) if as_it_came else None,
             raw_finish=self._finish,
             thoughts="".join(self._thoughts),
         )

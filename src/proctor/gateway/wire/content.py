@@ -9,9 +9,9 @@ from typing import Any
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.usage import Bucket
+from proctor.core.wires import ANTHROPIC, CHAT, GEMINI, RESPONSES
 from proctor.gateway.wire.features import KEPT, KEYS, TEXT_ITEMS, TEXT_PARTS, changing, provider_tool
 from proctor.gateway.wire.requests import as_list
-from proctor.gateway.wire.routes import ANTHROPIC, CHAT, GEMINI, RESPONSES
 
 # A list of all that is wrong with a hostile request would be as long as the request.
 _MOST_NAMED = 8

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from proctor.gateway.wire.routes import ANTHROPIC, CHAT, GEMINI, RESPONSES
+from proctor.core.wires import ANTHROPIC, CHAT, GEMINI, RESPONSES
 
 # Whether a value of a key leaves the price as it is. Null is the same as absent, and never asked about.
 Rule = Callable[[Any], bool]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from proctor.core.models import Message
+from proctor.core.wires import PRACTICE
 from proctor.gateway.wire.anthropic import Anthropic
 from proctor.gateway.wire.base import Reader, Reply, Wire
 from proctor.gateway.wire.chat import Chat
@@ -14,7 +15,6 @@ from proctor.gateway.wire.gemini import Gemini
 from proctor.gateway.wire.reading import BodyReader
 from proctor.gateway.wire.responses import Responses
 from proctor.gateway.wire.routes import Kind, Route, find_route
-from proctor.study.providers import PRACTICE
 
 # Keys are `ModelDesign.api`; the practice model speaks chat completions.
 WIRES: Mapping[str, Wire] = MappingProxyType(

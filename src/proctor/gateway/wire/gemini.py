@@ -7,8 +7,9 @@ from typing import Any
 from urllib.parse import quote
 
 from proctor.core.models import Message, Role, ToolCall, ToolSpec
+from proctor.core.wires import GEMINI
 from proctor.gateway.wire.base import Call, Native
-from proctor.gateway.wire.gemini_reply import API, GeminiAssembly
+from proctor.gateway.wire.gemini_reply import GeminiAssembly
 from proctor.gateway.wire.notes import Notes, as_text
 from proctor.gateway.wire.reading import BodyReader
 from proctor.gateway.wire.requests import (
@@ -31,7 +32,7 @@ _BUDGETED = "gemini-2.5"
 class Gemini:
     """POST `/v1beta/models/MODEL:generateContent`."""
 
-    api = API
+    api = GEMINI
 
     def check(self, model: ModelDesign) -> None:
         """Refuse an effort that this format does not know."""
@@ -112,7 +113,7 @@ def _parts(message: Message, given_ids: set[str]) -> list[Any]:
         known = {"id": message.call_id} if message.call_id in given_ids else {}
         response = {"name": message.tool or "", "response": {"result": message.text}}
         return [{"functionResponse": {**known, **response}}]
-    if isinstance(message.native, Native) and message.native.api == API:
+    if isinstance(message.native, Native) and message.native.api == GEMINI:
         parts = list(message.native.value["parts"])
         for part in parts:
             call = part.get("functionCall")

@@ -6,15 +6,13 @@ from typing import Any
 
 from proctor.core.models import Finish, ToolCall
 from proctor.core.usage import Bucket, Usage
-from proctor.core.wires import WireFormat
+from proctor.core.wires import GEMINI
 from proctor.gateway.wire import counts
 from proctor.gateway.wire.base import Flag, Native, Reply, WireError
 from proctor.gateway.wire.counts import Counts
 from proctor.gateway.wire.errors import error_in
 from proctor.gateway.wire.gemini_args import PartialArguments
 from proctor.gateway.wire.notes import Notes, as_text
-
-API = WireFormat.GEMINI.value
 
 _FINISHES = {
     "STOP": Finish.STOP,
@@ -86,7 +84,7 @@ class GeminiAssembly:
             model=self._model,
             error=self._error,
             flags=self.notes.flags,
-            native=Native(API, {"role": "model", "parts": self._parts}) if self._parts else None,
+            native=Native(GEMINI, {"role": "model", "parts": self._parts}) if self._parts else None,
             raw_finish=self._finish or self._blocked,
             thoughts="".join(self._thoughts),
         )

@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterable, Iterator
 
 from proctor.core.mutations import Mutation
+from proctor.core.wires import CHAT, GEMINI
 from proctor.gateway.wire.features import BOUNDS
-from proctor.gateway.wire.routes import CHAT, GEMINI, Kind, Route
+from proctor.gateway.wire.routes import Kind, Route
 
 _GEMINI_CONFIG = ("generationConfig", "generation_config")
 _SPACE = re.compile(r"[ \t\n\r]*")

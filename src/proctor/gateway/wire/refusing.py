@@ -11,8 +11,7 @@ import orjson
 from proctor.core.families import Family
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.gateway.wire.routes import ANTHROPIC, CHAT, GEMINI, RESPONSES
-from proctor.study.providers import PRACTICE
+from proctor.core.wires import ANTHROPIC, CHAT, GEMINI, PRACTICE, RESPONSES
 
 _STATUSES: Mapping[Reason, int] = MappingProxyType(
     {

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from proctor.core.models import Message, Role, ToolCall, ToolSpec
+from proctor.core.wires import RESPONSES
 from proctor.gateway.wire.base import Call, Native
 from proctor.gateway.wire.notes import Notes, as_text
 from proctor.gateway.wire.reading import BodyReader
@@ -19,7 +20,7 @@ from proctor.gateway.wire.requests import (
     read_request,
     text_of,
 )
-from proctor.gateway.wire.responses_reply import API, ResponsesAssembly, call_of
+from proctor.gateway.wire.responses_reply import ResponsesAssembly, call_of
 from proctor.study.actors import ModelDesign
 
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -29,7 +30,7 @@ _ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "assistant": Role.ASS
 class Responses:
     """POST `/responses`, below a base URL that ends with the version. Nothing is kept with the provider."""
 
-    api = API
+    api = RESPONSES
 
     def check(self, model: ModelDesign) -> None:
         """Refuse an effort that this format does not know."""
@@ -108,7 +109,7 @@ def _sent(message: Message) -> Iterable[dict[str, Any]]:
         return [{"type": "function_call_output", "call_id": message.call_id, "output": message.text}]
     if message.role is Role.USER:
         return [{"role": "user", "content": message.text}]
-    if isinstance(message.native, Native) and message.native.api == API:
+    if isinstance(message.native, Native) and message.native.api == RESPONSES:
         return _native(message.native.value)
     text = [{"role": "assistant", "content": message.text}] if message.text else []
     calls = [

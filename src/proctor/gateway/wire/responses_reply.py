@@ -8,14 +8,12 @@ from typing import Any
 
 from proctor.core.models import Finish, ToolCall
 from proctor.core.usage import Usage
-from proctor.core.wires import WireFormat
+from proctor.core.wires import RESPONSES
 from proctor.gateway.wire.base import Flag, Native, Reply, WireError
 from proctor.gateway.wire.chat_reply import usage_of
 from proctor.gateway.wire.counts import Counts
 from proctor.gateway.wire.errors import error_in
 from proctor.gateway.wire.notes import Notes, as_text
-
-API = WireFormat.RESPONSES.value
 
 _ENDS = frozenset({"completed", "incomplete", "failed", "cancelled"})
 _INCOMPLETE = {"max_output_tokens": Finish.LENGTH, "content_filter": Finish.REFUSED}
@@ -114,7 +112,9 @@ class ResponsesAssembly:
         text = self._joined(items, "output_text")
         refused = self._joined(items, "refusal")
         thoughts = self._joined(items, "reasoning_text") or self._joined(items, "summary_text")
-        native = Native(API, [item.value for item in items]) if items and all(item.done for item in items) else None
+        native = (
+            Native(RESPONSES, [item.value for item in items]) if items and all(item.done for item in items) else None
+        )
         return Reply(
             text=text,
             calls=calls,

@@ -17,11 +17,7 @@ import orjson
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.gateway.wire import anthropic_reply, chat_reply, gemini_reply, responses_reply
-from proctor.study.providers import PRACTICE
-
-CHAT, RESPONSES = chat_reply.API, responses_reply.API
-ANTHROPIC, GEMINI = anthropic_reply.API, gemini_reply.API
+from proctor.core.wires import ANTHROPIC, CHAT, GEMINI, PRACTICE, RESPONSES
 
 
 class Kind(StrEnum):

@@ -8,6 +8,7 @@ from typing import Any
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.sandboxes import Pull
 from proctor.sandbox.base import Image, ImageFacts
 from proctor.sandbox.docker.engine import Engine, EngineError, named, unavailable
 
@@ -42,13 +43,13 @@ def facts(seen: Mapping[str, Any]) -> ImageFacts:
     )
 
 
-async def resolve(engine: Engine, name: str, pull: str) -> Image | Refusal:
+async def resolve(engine: Engine, name: str, pull: Pull) -> Image | Refusal:
     """What a name stands for, read-only: an image that is here, or one to be pulled by digest.
 
     Raises EngineError.
     """
     seen = await inspect(engine, name)
-    if pull == "never" or (pull == "missing" and seen is not None) or name.startswith("sha256:"):
+    if pull == Pull.NEVER or (pull == Pull.MISSING and seen is not None) or name.startswith("sha256:"):
         if seen is None:
             return Refusal(Reason.IMAGE_MISSING, "the image is not on this machine", observed=name)
         return Image(reference=name, id=seen["Id"])

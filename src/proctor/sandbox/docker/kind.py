@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.core.sandboxes import Pull
 from proctor.core.tokens import Admitted, Probe
 from proctor.sandbox.base import Availability, Image, ImageFacts, SandboxSpec, Snapshot
 from proctor.sandbox.docker import building, images, owner, pruning
@@ -44,7 +45,7 @@ class DockerKind:
         except Refusal as refusal:
             return none(refusal)
 
-    def images(self, names: Sequence[str], probe: Probe, *, pull: str) -> Mapping[str, Image | Refusal]:
+    def images(self, names: Sequence[str], probe: Probe, *, pull: Pull) -> Mapping[str, Image | Refusal]:
         """What images are, by their names: here, or to be pulled by digest. Raises Refusal (DOCKER_UNAVAILABLE)."""
         found = self._look(probe.deadline_sec)
 

@@ -14,7 +14,7 @@ from typing import Any
 from proctor.core.network import Network
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.core.sandboxes import SandboxChoice
+from proctor.core.sandboxes import Pull, SandboxChoice
 from proctor.core.tokens import Admitted, Probe
 from proctor.core.waiting import finish, in_thread
 from proctor.sandbox.base import (
@@ -108,7 +108,7 @@ class NamespaceKind:
                 raise Refusal(Reason.CAPTURE_FAILED, f"a layer of the snapshot is gone{why}", path=str(layer))
         return await self._start(replace(spec, root=snapshot.root), admitted, snapshot)
 
-    def images(self, names: Sequence[str], probe: Probe, *, pull: str) -> Mapping[str, Image | Refusal]:
+    def images(self, names: Sequence[str], probe: Probe, *, pull: Pull) -> Mapping[str, Image | Refusal]:
         """There are none."""
         return {}
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from proctor.core.boundaries import Boundary
 from proctor.core.money import ZERO, Usd
 from proctor.core.reasons import Reason
 from proctor.study.schema.values import (
@@ -28,7 +29,7 @@ from proctor.study.schema.values import (
     problem,
 )
 
-_Boundary = Literal["env-ready", "post-research", "pre-verify", "post-verify"]
+_Boundary = Annotated[Boundary, Field(strict=False)]
 
 
 class Link(Table):

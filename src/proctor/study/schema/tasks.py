@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from proctor.core.canonical import MAX_SAFE_INTEGER
+from proctor.core.claims import ClaimTest, Direction
+from proctor.core.sandboxes import Pull
 from proctor.study.schema.values import (
     AnyText,
     Endpoint,
@@ -36,11 +38,11 @@ class Hypothesis(Table):
     stage: Name = Field(description="The stage whose trials decide it.")
     endpoint: Endpoint = Field(default="solved", description="What is compared.")
     compare: Pair = Field(description="Treatment and baseline, in this order.")
-    test: Literal["mcnemar", "sign-flip"] = Field(
+    test: Annotated[ClaimTest, Field(strict=False)] = Field(
         description="`mcnemar`: exact, for solved and test endpoints; `sign-flip`: permutation of paired differences."
     )
-    direction: Literal["greater", "less", "two-sided"] = Field(
-        default="two-sided", description="Where the treatment is expected, against the baseline."
+    direction: Annotated[Direction, Field(strict=False)] = Field(
+        default=Direction.TWO_SIDED, description="Where the treatment is expected, against the baseline."
     )
     alpha: Share = Field(default=0.05, description="Significance level.")
 
@@ -54,8 +56,8 @@ class TasksTable(Table):
     ids: Many[Text] | None = Field(default=None, description="Exactly these tasks, by name.")
     where: dict[str, Scalar] = Field(default={}, description="Values that a task's metadata must have.")
     slice: Slice | None = Field(default=None, description="A part of what is left, in order of names.")
-    pull: Literal["missing", "always", "never"] = Field(
-        default="missing", description="When images are pulled, by their digest; for the sandbox `docker`."
+    pull: Annotated[Pull, Field(strict=False)] = Field(
+        default=Pull.MISSING, description="When images are pulled, by their digest; for the sandbox `docker`."
     )
 
 

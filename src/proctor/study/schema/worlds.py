@@ -8,6 +8,7 @@ from pydantic import Field
 
 from proctor.core.network import Network
 from proctor.core.sandboxes import SandboxChoice
+from proctor.grading.grade import Assurance
 from proctor.grading.solved import DuplicateTests
 from proctor.study.schema.values import (
     Count,
@@ -64,8 +65,8 @@ class Grading(Table):
     """What counts as solved, and how the verifier is run."""
 
     solved: Solved = Field(default="reward >= 1.0", description="What counts as solved.")
-    assurance: Literal["isolated", "shared", "live"] = Field(
-        default="isolated",
+    assurance: Annotated[Assurance, Field(strict=False)] = Field(
+        default=Assurance.ISOLATED,
         description="Where the verifier runs: in a fork of the agent's files in which nothing of it runs; in the "
         "agent's own world, emptied of its processes; or there with what it left running, for tasks that deliver that.",
     )
