@@ -58,7 +58,7 @@ function readTrust(key) {
 function print(report, status, rest, json) {
   const checks = report.checks();
   if (json) {
-    process.stdout.write(`${JSON.stringify({ checks, exit_status: status, ...rest }, null, 2)}\n`);
+    process.stdout.write(`${JSON.stringify({ checks, exit_status: status, notes: report.notes, ...rest }, null, 2)}\n`);
     return;
   }
   for (const { check, status: found, seen } of checks) process.stdout.write(`${found.padEnd(15)} ${check.padEnd(30)} ${seen}\n`);

@@ -15,6 +15,7 @@ import { Manifests } from "./checks/manifests.mjs";
 import { Money } from "./checks/money.mjs";
 import { Openings } from "./checks/openings.mjs";
 import { Packs } from "./checks/packs.mjs";
+import { Clock } from "./clocks.mjs";
 import { Folder, FolderFault } from "./folder.mjs";
 import { JsonFault, readCanonical } from "./json.mjs";
 import { journalLines } from "./journal.mjs";
@@ -24,7 +25,6 @@ import { Report } from "./report.mjs";
 import { State } from "./state.mjs";
 
 const MAX_LINE = 65535;
-const MINUTE = 60000;
 
 /** Verify the run at a path; throws FolderFault where there is no journal to read. `trust` is a fingerprint or null. */
 export function verifyRun(root, trust) {
@@ -92,7 +92,7 @@ class Run {
     this.grades = design && new Grades(report, design, folder, this.withheld);
     this.summaries = design && new Summaries(report, design, folder);
     this.blind = false; // after a line that nobody can read
-    this.ahead = null; // by how many ms `time` is ahead of `mono` in this opening, least and most
+    this.clock = new Clock(report.notes);
     this.lines = 0;
     this.prev = "0".repeat(64);
     this.mono = 0;
@@ -102,7 +102,10 @@ class Run {
 
   verify(fd, size) {
     const { report } = this;
-    for (const line of journalLines(fd, size)) this.#line(line);
+    for (const line of journalLines(fd, size)) {
+      this.#line(line);
+      this.anchors.line(this.lines, this.time);
+    }
     if (this.lines === 0) report.fail("journal.lines", "there is no entry");
     if (this.blind) report.withoutEntries("a line before cannot be read");
     const { state, blind, lines } = this;
@@ -183,23 +186,9 @@ class Run {
     const opens = value.kind === "run.resumed" || (value.kind === "run.admitted" && index === 0);
     report.hold("journal.mono", opens || value.mono >= this.mono, `${where}: mono falls`);
     this.mono = value.mono;
-    this.#clock(value, opens, where);
+    this.clock.entry(value, opens, where);
+    this.time = value.time;
     if (found === "entry" && !this.blind) this.#entry({ ...value, where, index, opens });
-  }
-
-  #clock({ time, mono }, opens, where) {
-    const now = Date.parse(time);
-    const ahead = now - mono / 1e6;
-    if (opens || this.ahead === null) this.ahead = { least: ahead, most: ahead };
-    this.ahead = { least: Math.min(this.ahead.least, ahead), most: Math.max(this.ahead.most, ahead) };
-    if (this.ahead.most - this.ahead.least > MINUTE) {
-      this.report.notes.push(`${where}: the wall clock goes off mono by more than a minute`);
-      this.ahead = null; // said once for each time that it is set
-    }
-    if (!opens && this.time !== null && now < this.time - MINUTE) {
-      this.report.notes.push(`${where}: the wall clock falls by more than a minute`);
-    }
-    this.time = now;
   }
 
   #entry(entry) {

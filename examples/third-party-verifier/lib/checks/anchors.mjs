@@ -1,6 +1,7 @@
 // Receipts: that a checkpoint was pushed to where the operator is not alone (section 8).
 
 import { createHash } from "node:crypto";
+import { contradictions } from "../clocks.mjs";
 import { FolderFault } from "../folder.mjs";
 import { JsonFault, readCanonical } from "../json.mjs";
 import { sha256hex } from "../merkle.mjs";
@@ -19,6 +20,7 @@ const receiptShape = shape({
   return_code: () => true, started: isTime, ended: isTime, attempts: isOne, snapshot: () => true,
 });
 
+const sizeOf = (name) => Number(NAME.exec(name)[1]);
 const padded = (size) => String(size).padStart(12, "0");
 const seconds = (time) => Math.floor(Date.parse(time) / 1000);
 
@@ -46,18 +48,27 @@ export class Anchors {
     this.planned = design?.value.anchor ?? null;
     this.wanted = this.planned === null ? [] : ["git", "drop"].filter((name) => Object.hasOwn(this.planned, name));
     this.named = new Set();
+    this.namedAt = new Map(); // time of the entry that names a receipt, by its path
+    this.others = new Set(); // receipts that are not the file that their entry names
+    this.covers = new Map(); // time of the last entry that a checkpoint with a receipt covers, by its size
+    for (const [name] of folder.list("checkpoints")) if (NAME.test(name)) this.covers.set(sizeOf(name), null);
     this.fingerprint = null;
     this.took = new Set();
     this.failed = new Set();
   }
 
-  entry({ kind, body, where, index }) {
+  /** So many lines were read, and the last entry among them is of that time. */
+  line(lines, time) {
+    if (this.covers.has(lines)) this.covers.set(lines, time);
+  }
+
+  entry({ kind, body, where, index, time }) {
     const { report } = this;
     if (kind === "run.admitted" || kind === "run.resumed") {
       this.took.clear();
       this.failed.clear();
       this.fingerprint ??= readVkey(body.key.vkey)?.fingerprint ?? null;
-    } else if (kind === "checkpoint.anchored") this.#anchored(body, where, index);
+    } else if (kind === "checkpoint.anchored") this.#anchored(body, where, index, time);
     else if (kind === "anchor.failed") this.failed.add(body.anchor);
     else if (kind === "block.admitted" && this.planned?.required === true) {
       const fit = this.wanted.every((name) => this.took.has(name) && !this.failed.has(name));
@@ -65,7 +76,7 @@ export class Anchors {
     }
   }
 
-  #anchored(body, where, index) {
+  #anchored(body, where, index, time) {
     const { report } = this;
     this.took.add(body.anchor);
     this.failed.delete(body.anchor);
@@ -75,8 +86,12 @@ export class Anchors {
     if (body.size > index) return say("is of a checkpoint that comes later");
     if (this.named.has(body.path)) return say("is named twice");
     this.named.add(body.path);
+    this.namedAt.set(body.path, time);
     try {
-      if (sha256hex(this.folder.read(body.path)) !== body.sha256) say("is not the file that is named");
+      if (sha256hex(this.folder.read(body.path)) !== body.sha256) {
+        this.others.add(body.path);
+        say("is not the file that is named");
+      }
     } catch (error) {
       if (!(error instanceof FolderFault)) throw error;
       say(error.message);
@@ -92,7 +107,7 @@ export class Anchors {
       const match = NAME.exec(name);
       if (match === null) continue;
       const path = `checkpoints/${name}`;
-      const size = Number(match[1]);
+      const size = sizeOf(name);
       report.look("anchors.receipts");
       if (over && !this.named.has(path) && size !== lines) report.fail("anchors.receipts", `${path} is named by no entry`);
       const receipt = this.#read(path, match[2], size);
@@ -105,6 +120,8 @@ export class Anchors {
       this.#chronology(receipt, latest.get(receipt.anchor));
       latest.set(receipt.anchor, receipt);
     }
+    const own = found.filter(({ path }) => !this.others.has(path));
+    report.notes.push(...contradictions(own, this.covers, this.namedAt));
     if (!over || this.planned?.required !== true) return;
     for (const name of this.wanted) {
       const covered = found.some(({ anchor, covers }) => anchor === name && covers === lines);
