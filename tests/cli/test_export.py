@@ -46,11 +46,12 @@ def test_what_it_says(proctor: Any, run: Path, tmp_path: Path) -> None:
 def test_what_it_says_to_programs(proctor: Any, asked: Path, tmp_path: Path) -> None:
     said = proctor("export", "public", asked, "-o", tmp_path / "copy", "--json")
     told = said.json()
-    assert said.status == 0 and told["asked"] == ["requests", "responses"]
+    assert said.status == 0 and told["asked"] == ["instructions", "requests", "responses", "answers"]
     # both attempts asked the same
-    assert {word: counted["bodies"] for word, counted in told["withheld"].items()} == {"requests": 1, "responses": 1}
+    bodies = {"instructions": 2, "requests": 1, "responses": 1, "answers": 1}
+    assert {word: counted["bodies"] for word, counted in told["withheld"].items()} == bodies
     assert (told["path"], told["key"], told["ended"]) == (str(tmp_path / "copy"), KEY.fingerprint, True)
-    assert told["left_out"] == {"files": 0, "first": []}
+    assert told["left_out"] == {"files": 0, "bytes": 0, "first": []}
     listed = json.loads((tmp_path / "copy/withheld.json").read_bytes())
     assert sum(counted["bytes"] for counted in told["withheld"].values()) == sum(b["size"] for b in listed["blobs"])
 
@@ -60,7 +61,39 @@ def test_nothing_may_be_withheld(proctor: Any, run: Path, tmp_path: Path) -> Non
     assert (told["asked"], told["withheld"]) == ([], {})
 
 
-@pytest.mark.parametrize("words", ["everything", "", "none,requests", "requests,,responses"])
+def test_nothing_that_was_said_is_shown_unless_asked_for_and_what_may_repeat_it_is_named(
+    proctor: Any, asked: Path, tmp_path: Path
+) -> None:
+    said = proctor("export", "public", asked, "-o", tmp_path / "copy")
+    packs = b"".join(path.read_bytes() for path in (tmp_path / "copy/packs").iterdir())
+    of_run = b"".join(path.read_bytes() for path in (asked / "packs").iterdir())
+    for text in (b"THE REQUEST", b"THE RESPONSE", b"THE ANSWER"):
+        assert text in of_run and text not in packs
+    assert "note        agent-files, verifier-files, artifacts: shown where" in said.out
+    assert "note        the journal is shown: 1 answer has its scoring in it (`detail`)" in said.out
+    help_text = " ".join(proctor("export", "public", "--help").out.split())
+    assert "Default: instructions, requests, responses, answers." in help_text
+    said = proctor("export", "public", asked, "-o", tmp_path / "less", "--withhold", "requests,responses")
+    assert "note        instructions, answers: shown, and may repeat what is withheld" in said.out
+    said = proctor("export", "public", asked, "-o", tmp_path / "all", "--withhold", "none")
+    assert "note" not in said.out
+
+
+def test_bytes_that_no_entry_names_are_named_and_said_to_fail_the_run(proctor: Any, run: Path, tmp_path: Path) -> None:
+    with (run / "journal.jsonl").open("ab") as journal:
+        journal.write(b'{"body":{')
+    with (run / "packs/0001.pack").open("ab") as pack:
+        pack.write(bytes(2048))
+    (run / "stray.txt").write_bytes(b"x")
+    assert proctor("verify", run).status == 1
+    said = proctor("export", "public", run, "-o", tmp_path / "copy")
+    lines = [line.strip() for line in said.out.splitlines()]
+    at = lines.index("left out    3 files with bytes that no entry names, 2.0 KiB:")
+    assert lines[at + 1 : at + 4] == ["journal.jsonl: 9 bytes", "packs/0001.pack: 2.0 KiB", "stray.txt: 1 byte"]
+    assert lines[at + 4].startswith("note        with these the run does not verify")
+
+
+@pytest.mark.parametrize("words", ["everything", "none,requests", "requests,,responses"])
 def test_kinds_that_there_are_not(words: str, proctor: Any, run: Path, tmp_path: Path) -> None:
     said = proctor("export", "public", run, "-o", tmp_path / "copy", "--withhold", words)
     assert said.status == 2 and "--withhold takes instructions, requests, responses, answers" in said.err

@@ -14,7 +14,7 @@ from proctor.cli.words import PATH, WORD
 from proctor.evidence.public.withhold import DEFAULT, Withhold
 
 if TYPE_CHECKING:
-    from proctor.evidence.public.publish import Published
+    from proctor.evidence.public.publish import LeftOut, Published
 
 _NONE = "none"
 _INDENT = 12
@@ -50,9 +50,11 @@ def export() -> None:
 def public(run: Path, output: Path, withhold: tuple[str, ...], as_json: bool) -> None:
     """Copy RUN to OUT without the bodies that are to stay with you: anyone can still verify it, without your key.
 
-    The journal is copied whole: what stands in its entries is shown, such as names, grades, costs, and what a scorer
-    said of an answer. A body that is of two kinds is left out if one of them is. The digests of what is left out stay:
-    whoever is shown a body later can hold it against them, and a short text can be guessed from its digest.
+    What was said is left out unless --withhold says otherwise: what agents were told, what models were asked and
+    answered, what was submitted. The journal's entries are all shown: names, grades, costs, and what a scorer said of
+    an answer, which may quote it and what it was compared with. What agents logged is shown too, and may repeat all of
+    it. A body that is of two kinds is left out if one of them is. The digests of what is left out stay: whoever is
+    shown a body later can hold it against them, and a short text can be guessed from its digest.
     """
     from proctor.evidence.public.publish import publish
 
@@ -92,6 +94,7 @@ def _record(made: Published, run: Path, asked: Collection[Withhold]) -> dict[str
         "withheld": {word: {"bodies": bodies, "bytes": size} for word, (bodies, size) in made.withheld.items()},
         "left_out": {
             "files": made.left_out.count,
+            "bytes": made.left_out.size,
             "first": [{"path": path, "bytes": size} for path, size in made.left_out.first],
         },
     }
@@ -111,14 +114,44 @@ def _lines(made: Published, run: Path, asked: frozenset[Withhold]) -> Iterator[s
     shown = _words([kind for kind in Withhold if kind not in asked])
     yield from field("shown", f"the journal, whole{f'; {shown}' if shown else ''}", _INDENT)
     if made.left_out.count:
-        named = ", ".join(path for path, _ in made.left_out.first[:3]) + (" …" if made.left_out.count > 3 else "")
-        lacking = f"{count(made.left_out.count, 'file')} with bytes that no entry names: {named}"
-        yield from field("left out", safe(lacking), _INDENT)
-    if Withhold.AGENT_FILES not in asked and asked & {Withhold.REQUESTS, Withhold.RESPONSES}:
-        yield from field("note", "agent-files are shown: what an agent logged may repeat what models said", _INDENT)
+        yield from _left_out(made.left_out)
+    for note in _repeated(made, asked):
+        yield from field("note", note, _INDENT)
     if not made.ended:
         yield from field("note", "the run has no end, and a verification of the copy says so", _INDENT)
     yield from field("verify", safe(command("proctor", "verify", out, "--key", made.fingerprint)), _INDENT)
     yield from field(
         "", "all that was copied is stored as its entries name it; that the run verifies was not asked", _INDENT
     )
+
+
+def _left_out(bytes_of: LeftOut) -> Iterator[str]:
+    from proctor.report.text import amount, count, field, safe
+
+    files = f"{count(bytes_of.count, 'file')} with bytes that no entry names, {amount(bytes_of.size)}:"
+    yield from field("left out", files, _INDENT)
+    for path, size in bytes_of.first:
+        yield from field("", safe(f"{path}: {amount(size)}"), _INDENT)
+    if bytes_of.count > len(bytes_of.first):
+        yield from field("", f"and {count(bytes_of.count - len(bytes_of.first), 'more file', 'more files')}", _INDENT)
+    yield from field("note", "with these the run does not verify; the copy does not have them, and may verify", _INDENT)
+
+
+def _repeated(made: Published, asked: frozenset[Withhold]) -> Iterator[str]:
+    """What is shown and may say what is withheld."""
+    from proctor.report.text import count
+
+    if not asked & DEFAULT:
+        return
+    bodies = _words(DEFAULT - asked)
+    if bodies:
+        yield f"{bodies}: shown, and may repeat what is withheld"
+    left = [kind for kind in (Withhold.AGENT_FILES, Withhold.VERIFIER_FILES, Withhold.ARTIFACTS) if kind not in asked]
+    if left:
+        yield f"{_words(left)}: shown where an attempt left any, and may repeat all that was said"
+    if made.scored:
+        said = count(made.scored, "answer has its", "answers have their")
+        yield (
+            f"the journal is shown: {said} scoring in it (`detail`), which may quote the answer "
+            "and what was right; `proctor logs COPY --json` prints it"
+        )

@@ -43,18 +43,23 @@ class LeftOut:
     """Bytes that no entry names, and that are no part of the copy: the first few of `count` files, with their sizes."""
 
     count: int = 0
+    size: int = 0
     first: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
 class Published:
-    """A copy that was made. `withheld` has bodies and bytes by the word of their kind; a body counts once."""
+    """A copy that was made. `withheld` has bodies and bytes by the word of their kind; a body counts once.
+
+    `scored` counts the entries that say what an answer was compared with, which may quote both.
+    """
 
     out: Path
     run_id: str
     fingerprint: str
     entries: int
     ended: bool
+    scored: int
     withheld: dict[str, tuple[int, int]]
     left_out: LeftOut
 
@@ -69,6 +74,7 @@ class _Survey:
     digest: bytes = b""
     size: int = 0
     ended: bool = False
+    scored: int = 0
 
 
 def publish(run: RunFolder, out: Path, asked: Collection[Withhold] = DEFAULT) -> Published:
@@ -106,7 +112,16 @@ def publish(run: RunFolder, out: Path, asked: Collection[Withhold] = DEFAULT) ->
         raise Refusal(
             reason, f"the list of what is withheld cannot be kept: {error}", path=str(out), remedy=_FREE
         ) from error
-    return Published(target, survey.run_id, survey.fingerprint, survey.chain.size, survey.ended, counts, left_out)
+    return Published(
+        out=target,
+        run_id=survey.run_id,
+        fingerprint=survey.fingerprint,
+        entries=survey.chain.size,
+        ended=survey.ended,
+        scored=survey.scored,
+        withheld=counts,
+        left_out=left_out,
+    )
 
 
 def _survey(run: RunFolder, asked: Collection[Withhold], ledger: Ledger) -> _Survey:
@@ -125,6 +140,7 @@ def _survey(run: RunFolder, asked: Collection[Withhold], ledger: Ledger) -> _Sur
                 if number == 1:
                     found.run_id, found.fingerprint = entry.body["run_id"], entry.body["key"]["fingerprint"]
             found.ended = kind is Kind.RUN_ENDED
+            found.scored += kind is Kind.ANSWER_SCORED
             found.chain.advance(line)
             digest.update(line + b"\n")
     if found.chain.size == 0:
@@ -175,16 +191,16 @@ def _unnamed(source: Source, entries: int) -> list[str]:
 
 def _left_out(source: Source, target: Target, ledger: Ledger) -> LeftOut:
     """What stands in the run and is neither copied nor withheld: whole files, and what follows the last named byte."""
-    count = 0
+    count = total = 0
     first: list[tuple[str, int]] = []
     for path, size in source.files():
         written = target.size(path)
         if written == size or (written is None and _is_withheld(ledger, path)):
             continue
-        count += 1
+        count, total = count + 1, total + size - (written or 0)
         if len(first) < _SHOWN:
             first.append((path.encode("utf-8", "backslashreplace").decode(), size - (written or 0)))
-    return LeftOut(count, tuple(sorted(first)))
+    return LeftOut(count, total, tuple(sorted(first)))
 
 
 def _is_withheld(ledger: Ledger, path: str) -> bool:

@@ -45,7 +45,8 @@ class Withhold(Enum):
         return next((kind for kind in cls if kind.word == word), None)
 
 
-DEFAULT = frozenset({Withhold.REQUESTS, Withhold.RESPONSES})
+# All that was said: a question's text is its request's too, and its answer the response's.
+DEFAULT = frozenset({Withhold.INSTRUCTIONS, Withhold.REQUESTS, Withhold.RESPONSES, Withhold.ANSWERS})
 # What was cut off packs and blobs after a crash: bodies, and nobody knows of which kind.
 QUARANTINED = "quarantined"
 
