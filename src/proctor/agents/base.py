@@ -7,7 +7,6 @@ for each attempt, in a world that is ready.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
@@ -17,6 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 from proctor.agents.bundles import InstalledBundle
 from proctor.core.canonical import encode
 from proctor.core.models import Door, Message, ModelAccess, ToolBox
+from proctor.core.near import closest_hint
 from proctor.core.reasons import Reason
 from proctor.core.redact import Redactor
 from proctor.core.refusal import Refusal
@@ -46,7 +46,7 @@ class SkillPack:
 
 @dataclass(frozen=True)
 class Solution:
-    """The task's own solution, which is put at `target` inside: only the oracle is ever handed one."""
+    """The task's own solution, which is put at `target` inside: only an agent that `needs_solution` is handed it."""
 
     folder: Path
     script: str
@@ -223,10 +223,9 @@ def make_agent(name: str, settings: Mapping[str, Any], base: Path, handed: Agent
     """
     known = installed_agents()
     if handed is None and name not in known:
-        close = difflib.get_close_matches(name, known, n=1)
         raise Refusal(
             Reason.UNKNOWN_AGENT,
-            f"there is no agent named {name!r}" + (f"; the closest is {close[0]!r}" if close else ""),
+            f"there is no agent named {name!r}{closest_hint(name, known)}",
             path="agent.name",
             observed=name,
             required=sorted(known),

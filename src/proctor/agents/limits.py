@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from proctor.core.near import closest_hint
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 
@@ -38,9 +38,8 @@ def read_settings(settings: Mapping[str, Any]) -> LoopSettings:
     known = [field.name for field in fields(LoopSettings)]
     for key in settings:
         if key not in known:
-            close = difflib.get_close_matches(str(key), known, n=1)
-            hint = f"; the closest is {close[0]!r}" if close else ""
-            raise _invalid(f"the agent 'toolloop' does not know {key!r}{hint}", "agent.settings", key, known)
+            what = f"the agent 'toolloop' does not know {key!r}{closest_hint(str(key), known)}"
+            raise _invalid(what, "agent.settings", key, known)
     return LoopSettings(
         steps=_count(settings, "steps", MOST_STEPS) or LoopSettings.steps,
         tokens=_count(settings, "tokens", MOST_TOKENS),

@@ -9,6 +9,7 @@ from pathlib import Path
 from proctor.agents.base import Turn
 from proctor.core.models import ToolCall, ToolSpec
 from proctor.sandbox.base import Ended, Exec
+from proctor.tasks.scripts import RUN_TEXT
 
 SPEC = ToolSpec(
     "shell",
@@ -20,8 +21,6 @@ SPEC = ToolSpec(
         "additionalProperties": False,
     },
 )
-# bash where the image has it; images without it run their commands by sh
-_RUN = 'if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; else exec sh -c "$1"; fi'
 # What a model is shown of one command: enough for a test report, and no step fills a context by itself.
 SHOWN_BYTES = 16_384
 # Linux takes no longer argument, its end included.
@@ -57,7 +56,7 @@ class Shell:
         turn = self._turn
         ended = await turn.sandbox.exec(
             Exec(
-                ("sh", "-c", _RUN, "sh", command),
+                ("sh", "-c", RUN_TEXT, "sh", command),
                 stdout=self._output,
                 cwd=turn.workdir,
                 env=turn.env,

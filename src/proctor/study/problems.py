@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -13,6 +12,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from proctor.core.near import closest
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.study.schema.values import Table
@@ -32,11 +32,6 @@ def dotted(loc: Iterable[str | int]) -> str:
         else:
             text += ("." if text else "") + (part if _BARE.fullmatch(part) else f'"{part}"')
     return text
-
-
-def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is nearest to `name`, or None where none is near."""
-    return next(iter(difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)), None)
 
 
 def unknown_name(what: str, name: str, known: Iterable[str], path: str) -> Refusal:

@@ -7,7 +7,6 @@ named by its entry point in the group `proctor.scorers`.
 from __future__ import annotations
 
 import ast
-import difflib
 import hashlib
 import re
 import sys
@@ -17,6 +16,7 @@ from importlib.machinery import all_suffixes
 from importlib.metadata import entry_points
 from pathlib import Path
 
+from proctor.core.near import closest_hint
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 
@@ -101,9 +101,8 @@ def _files(root: Path, name: str) -> Iterator[Path]:
 def _installed(name: str, key: str) -> str:
     points = {point.name: point.value for point in entry_points(group=GROUP)}
     if name not in points:
-        near = difflib.get_close_matches(name, points, n=1)
-        hint = f"; the closest is {near[0]!r}" if near else ""
-        raise _invalid(f"there is no installed scorer {name!r}{hint}", key, name, sorted(points) or "module:function")
+        what = f"there is no installed scorer {name!r}{closest_hint(name, points)}"
+        raise _invalid(what, key, name, sorted(points) or "module:function")
     return points[name]
 
 
@@ -116,9 +115,8 @@ def _defines(source: bytes, module: str, function: str, key: str) -> None:
         raise _invalid(f"the module {module!r} is no Python", key, {"line": line}) from error
     names = set(_bound(tree.body))
     if function not in names and "*" not in names:
-        near = difflib.get_close_matches(function, names, n=1)
-        hint = f"; the closest is {near[0]!r}" if near else ""
-        raise _invalid(f"the module {module!r} defines no {function!r}{hint}", key, f"{module}:{function}")
+        what = f"the module {module!r} defines no {function!r}{closest_hint(function, names)}"
+        raise _invalid(what, key, f"{module}:{function}")
 
 
 def _bound(body: Iterable[ast.stmt]) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -11,6 +10,7 @@ from string import ascii_uppercase
 from typing import Any
 
 from proctor.core.models import Message, Role
+from proctor.core.near import closest
 from proctor.core.questions import Question, Scorer, Tolerance
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -107,7 +107,7 @@ def attached(row: Mapping[str, Any]) -> tuple[str, ...]:
 def _known_keys(row: Mapping[str, Any]) -> None:
     for key in row:
         if key not in _KEYS:
-            near = difflib.get_close_matches(key, _KEYS, n=1, cutoff=0.0)[0]
+            near = closest(key, _KEYS, cutoff=0.0)
             raise Fault(f"`{_shown(key)}` is not a key of a row; the closest is `{near}`", _shown(key), list(_KEYS))
     for key in _NEEDED:
         if key not in row:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
+from proctor.core.near import closest
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.tasks.questions import Row
@@ -81,14 +81,14 @@ def _known(ids: Sequence[str], names: Collection[str]) -> None:
     unknown = [wanted for wanted in ids if wanted not in names]
     if not unknown:
         return
-    close = difflib.get_close_matches(unknown[0], sorted(names), n=1, cutoff=0.0)
-    hint = f"; the closest is {close[0]!r}" if close else ""
+    near = closest(unknown[0], names, cutoff=0.0)
+    hint = "" if near is None else f"; the closest is {near!r}"
     raise Refusal(
         Reason.UNKNOWN_NAME,
         f"No task has the name {unknown[0]!r}{hint}.",
         path="tasks.ids",
         observed=unknown,
-        required=close[0] if close else None,
+        required=near,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from proctor.core import toml
+from proctor.core.near import closest
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.tasks.schema import Table, TaskToml
@@ -168,8 +168,8 @@ def _megabytes(name: str, value: object) -> int:
 def _unknown(table: Table, prefix: str) -> Iterator[UnknownKey]:
     known = list(type(table).model_fields)
     for key in table.model_extra or {}:
-        close = difflib.get_close_matches(key, known, n=1, cutoff=0.7)
-        yield UnknownKey(prefix + key, prefix + close[0] if close else None)
+        near = closest(key, known, cutoff=0.7)
+        yield UnknownKey(prefix + key, None if near is None else prefix + near)
     for key in known:
         value = getattr(table, key)
         for suffix, inner in (

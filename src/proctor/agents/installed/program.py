@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from proctor.agents.environment import variables
 from proctor.agents.sources import Source
 from proctor.agents.watching import run_watched
 from proctor.core.models import Door
+from proctor.core.near import closest_hint
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.waiting import in_thread
@@ -77,9 +77,8 @@ class InstalledAgent(ABC):
     def __init__(self, settings: Mapping[str, Any], base: Path) -> None:
         unknown = sorted(set(settings) - set(KNOWN))
         if unknown:
-            close = difflib.get_close_matches(unknown[0], KNOWN, n=1)
-            hint = f"; the closest is {close[0]!r}" if close else ""
-            raise self._invalid(f"does not know {unknown[0]!r}{hint}", "agent", unknown, list(KNOWN))
+            what = f"does not know {unknown[0]!r}{closest_hint(unknown[0], KNOWN)}"
+            raise self._invalid(what, "agent", unknown, list(KNOWN))
         version = settings.get("version")
         if version is not None and not (isinstance(version, str) and VERSION.fullmatch(version)):
             raise self._invalid("has a version that is none", "agent.version", version, "as it is installed")
