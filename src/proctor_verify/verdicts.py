@@ -19,7 +19,10 @@ TXT, JSON = "verifier/reward.txt", "verifier/reward.json"
 REPORTS = ("verifier/ctrf.json", "verifier/junit.xml")
 TESTS = "tests"
 
-_RULE = re.compile(r"\s*(?P<key>[^<>=\s](?:[^<>=]*[^<>=\s])?)\s*(?P<op>>=|==|>)\s*(?P<threshold>\S+)\s*")
+_NO_RULE = "what grading says of solved is no rule"
+_RULE = re.compile(r"\s*(?P<key>[^<>=\s](?:[^<>=]*[^<>=\s])?)\s*(?P<op>>=|==|>)\s*(?P<threshold>\S+)\s*", re.ASCII)
+# No rule has these: control characters, and white space that is not ASCII.
+_UNSEEN = re.compile("[\0-\b\x0e-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _HOLDS: Mapping[str, Callable[[float, float], bool]] = {">=": operator.ge, ">": operator.gt, "==": operator.eq}
 _SPACE = b" \t\r\n\v\f"
@@ -49,13 +52,15 @@ class Rule(NamedTuple):
         Raises:
             Unreadable: it is none.
         """
-        if text.strip() == TESTS:
-            return None
         # Longer than any rule, and the pattern takes the square of its length.
-        found = _RULE.fullmatch(text) if len(text) <= MAX_RULE else None
+        if len(text) > MAX_RULE or _UNSEEN.search(text) is not None:
+            raise Unreadable(_NO_RULE)
+        if text.strip(_SPACE.decode()) == TESTS:
+            return None
+        found = _RULE.fullmatch(text)
         if found is not None and (threshold := decimal(found["threshold"])) is not None:
             return cls(found["key"], found["op"], threshold)
-        raise Unreadable("what grading says of solved is no rule")
+        raise Unreadable(_NO_RULE)
 
     def holds(self, reward: float) -> bool:
         """Whether that reward is a pass."""

@@ -21,6 +21,8 @@ from proctor.grading.solved import ReportRule, RewardRule, parse_solved
         ("tests passed == 12", RewardRule("tests passed", "==", 12)),
         ("tests >= 1", RewardRule("tests", ">=", 1)),
         ("tests", ReportRule()),
+        ("\t\n\v\f\r reward\v>=\f1\r", RewardRule("reward", ">=", 1)),
+        ("größe > 1", RewardRule("größe", ">", 1)),
     ],
 )
 def test_a_rule_is_read(text: str, rule: RewardRule | ReportRule) -> None:
@@ -45,6 +47,9 @@ def test_a_rule_is_read(text: str, rule: RewardRule | ReportRule) -> None:
         "reward >= 1 2",
         "1 < reward",
         "reward >= 1_0",
+        "tests".ljust(1_001),
+        *(f"{key} >= 1" for key in ("reward\x1c", "\ufeffreward", "re\xa0ward", "reward\x85", "reward\0")),
+        "tests\x1f",
     ],
 )
 def test_what_is_no_rule_is_refused(text: str) -> None:

@@ -69,9 +69,23 @@ def test_what_counts_as_solved() -> None:
     assert Rule.read("  two words==.5 ") == Rule("two words", "==", 0.5)
     most = "reward > 1".ljust(MAX_RULE)
     assert Rule.read(most) == Rule("reward", ">", 1)
-    for none in (f"{most} ", "", "reward", "reward >= x", "reward >= 1e400", "reward < 1", "tests >=", ">= 1"):
+    assert Rule.read("\t\n\v\f\r reward\v>=\f1\r") == Rule("reward", ">=", 1)
+    assert Rule.read("tests".ljust(MAX_RULE)) is None
+    nones = (f"{most} ", "tests".ljust(MAX_RULE + 1), "", "reward", "reward >= x", "reward >= 1e400", "reward < 1")
+    for none in (*nones, "tests >=", ">= 1"):
         with pytest.raises(Unreadable):
             Rule.read(none)
+
+
+UNSEEN = "\0\b\x0e\x1f\x7f\x85\xa0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+
+
+@pytest.mark.parametrize("character", UNSEEN, ids=ascii)
+def test_no_rule_has_what_nobody_sees(character: str) -> None:
+    for rule in ("tests{}", "{}reward >= 1", "two{}words >= 1", "reward >= 1{}"):
+        with pytest.raises(Unreadable):
+            Rule.read(rule.format(character))
+    assert Rule.read("größe\u180e >= 1") == Rule("größe\u180e", ">=", 1)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import { canonical } from "./json.mjs";
 import { sha256hex } from "./merkle.mjs";
-import { compareDecimals, decimal, decimalOf, picodollars } from "./numbers.mjs";
+import { numberOf, picodollars } from "./numbers.mjs";
 import { drawnBlocks } from "./order.mjs";
 import { BUCKETS, NETWORKS } from "./kinds.mjs";
 import {
@@ -89,7 +89,8 @@ export function byCodePoint(a, b) {
 
 // Neither control characters nor white space beyond ASCII stand in a rule.
 const UNSEEN = /[\0-\x08\x0e-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]/;
-const bare = (text) => text.replace(/^[ \t\n\v\f\r]+/, "").replace(/[ \t\n\v\f\r]+$/, "");
+/** A text without the ASCII white space around it. */
+export const bare = (text) => text.replace(/^[ \t\n\v\f\r]+/, "").replace(/[ \t\n\v\f\r]+$/, "");
 
 /** {key, op, threshold} of a rule, "tests", or null where the text is neither. */
 export function readRule(text) {
@@ -97,14 +98,13 @@ export function readRule(text) {
   if (bare(text) === "tests") return "tests";
   const match = /^([^<>=]*)(>=|>|==)([^<>=]*)$/su.exec(text);
   if (match === null) return null;
-  const [key, threshold] = [bare(match[1]), decimal(bare(match[3]))];
+  const [key, threshold] = [bare(match[1]), numberOf(bare(match[3]))];
   return key === "" || threshold === null ? null : { key, op: match[2], threshold };
 }
 
 /** Whether the rule holds of a reward as it stands in the journal. */
-export function ruleHolds(rule, reward) {
-  const order = compareDecimals(decimalOf(reward), rule.threshold);
-  return rule.op === "==" ? order === 0 : rule.op === ">" ? order > 0 : order >= 0;
+export function ruleHolds({ op, threshold }, reward) {
+  return op === "==" ? reward === threshold : op === ">" ? reward > threshold : reward >= threshold;
 }
 
 export const trialId = (task, model_, arm_, epoch) => sha256hex(canonical([task, model_, arm_, epoch])).slice(0, 16);

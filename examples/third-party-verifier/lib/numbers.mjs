@@ -26,21 +26,18 @@ export function decimal(text) {
   return { digits, exponent: BigInt(exponent) - BigInt(fraction.length) };
 }
 
+/** The number that a decimal is (section 10); null where it is none, too large, or vanishes. */
+export function numberOf(text) {
+  const exact = decimal(text);
+  if (exact === null) return null;
+  const near = Number(text);
+  if (/^[+-]?[0-9]+$/.test(text)) return Number.isSafeInteger(near) ? near + 0 : null;
+  if (!Number.isFinite(near) || (near === 0 && exact.digits !== 0n)) return null;
+  return near + 0;
+}
+
 /** The decimal that stands for a number in canonical JSON. */
 export const decimalOf = (number) => decimal(String(number));
-
-/** -1, 0 or 1: exact, and cheap for exponents of any size. */
-export function compareDecimals(a, b) {
-  const sign = (x) => (x > 0n) - (x < 0n);
-  const [sa, sb] = [sign(a.digits), sign(b.digits)];
-  if (sa !== sb || sa === 0) return Math.sign(sa - sb);
-  const lead = (x) => BigInt(x.digits.toString().replace("-", "").length) + x.exponent;
-  const [la, lb] = [lead(a), lead(b)];
-  if (la !== lb) return la > lb ? sa : -sa;
-  const low = a.exponent < b.exponent ? a.exponent : b.exponent;
-  const scaled = (x) => x.digits * 10n ** (x.exponent - low);
-  return sign(scaled(a) - scaled(b));
-}
 
 export const gcd = (a, b) => {
   let [x, y] = [a < 0n ? -a : a, b < 0n ? -b : b];

@@ -12,11 +12,14 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.grading.rewards import Number, parse_decimal
 
-_RULE = re.compile(r"\s*(?P<key>[^<>=\s](?:[^<>=]*[^<>=\s])?)\s*(?P<op>>=|==|>)\s*(?P<threshold>\S+)\s*")
+_RULE = re.compile(r"\s*(?P<key>[^<>=\s](?:[^<>=]*[^<>=\s])?)\s*(?P<op>>=|==|>)\s*(?P<threshold>\S+)\s*", re.ASCII)
+_SPACE = " \t\n\r\v\f"
+# white space that programs do not agree on, and what nobody sees
+_UNSEEN = re.compile("[\0-\b\x0e-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]")
 _HOLDS: Mapping[str, Callable[[Number, Number], bool]] = {">=": operator.ge, ">": operator.gt, "==": operator.eq}
 _TESTS = "tests"
 MAX_RULE = 1_000
-_REQUIRED = 'a rule such as "reward >= 1.0" (a key, one of >= > ==, a decimal number), or "tests"'
+_REQUIRED = 'a rule such as "reward >= 1.0" (a key, one of >= > ==, a decimal number; ASCII white space), or "tests"'
 
 
 class DuplicateTests(StrEnum):
@@ -61,10 +64,11 @@ def parse_solved(text: str) -> SolvedRule:
     Raises:
         Refusal: `invalid_value`.
     """
-    if text.strip() == _TESTS:
-        return ReportRule()
     # the pattern takes the square of a text's length
-    found = _RULE.fullmatch(text) if len(text) <= MAX_RULE else None
+    sound = len(text) <= MAX_RULE and _UNSEEN.search(text) is None
+    if sound and text.strip(_SPACE) == _TESTS:
+        return ReportRule()
+    found = _RULE.fullmatch(text) if sound else None
     threshold = None if found is None else parse_decimal(found["threshold"])
     if found is None or threshold is None:
         raise Refusal(

@@ -1,9 +1,9 @@
 // Grades from an attempt's own reward files and the end of its verifier (section 10, Grades).
 
-import { ruleHolds } from "../design.mjs";
+import { bare, ruleHolds } from "../design.mjs";
 import { FolderFault } from "../folder.mjs";
 import { canonical, decodeText, JsonFault, readStrict } from "../json.mjs";
-import { decimal } from "../numbers.mjs";
+import { numberOf } from "../numbers.mjs";
 import { STOPPED_SHORT } from "../words.mjs";
 
 const MAX_FILE = 64 << 10;
@@ -11,7 +11,7 @@ const MAX_REWARDS = 32768;
 const TEXT = "verifier/reward.txt";
 const JSON_ = "verifier/reward.json";
 const REPORTS = ["verifier/ctrf.json", "verifier/junit.xml"];
-const ONE_OR_MORE = { key: "reward", op: ">=", threshold: decimal("1") };
+const ONE_OR_MORE = { key: "reward", op: ">=", threshold: 1 };
 const ROW_FAILS = ["wrong_answer", "no_answer", "below_threshold"];
 
 /** The number of a reward file in text, or null. */
@@ -22,13 +22,7 @@ export function textReward(bytes) {
   } catch {
     return null;
   }
-  const word = text.replace(/^[ \t\n\r\f\v]+/, "").replace(/[ \t\n\r\f\v]+$/, "");
-  const exact = decimal(word);
-  if (exact === null) return null;
-  const near = Number(word);
-  if (/^[+-]?[0-9]+$/.test(word)) return Number.isSafeInteger(near) ? near + 0 : null;
-  if (!Number.isFinite(near) || (near === 0 && exact.digits !== 0n)) return null;
-  return near === 0 ? 0 : near;
+  return numberOf(bare(text));
 }
 
 /** The rewards of a reward file in JSON, or null. */
