@@ -60,7 +60,9 @@ def test_what_is_chained_anew_reads_as_before(proctor, run: Path) -> None:
     assert proctor("results", run, "--jsonl").out == before
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
+)
 @given(data=st.data())
 def test_a_value_of_another_type_is_no_traceback(proctor, run: Path, _made: Path, data: st.DataObject) -> None:
     bodies = entries(_made)

@@ -57,7 +57,9 @@ async def test_a_stream_passes_untouched(tmp_path: Path) -> None:
     assert offsets[0] == 0 and offsets == sorted(set(offsets)) and offsets[-1] < len(answer)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(st.lists(st.integers(0, len(b"".join(EVENTS))), max_size=30))
 async def test_a_stream_passes_untouched_however_it_is_cut(
     tmp_path_factory: pytest.TempPathFactory, cuts: list[int]

@@ -72,7 +72,14 @@ class Judge:
     def __post_init__(self) -> None:
         for name in _AHEAD:
             importlib.import_module(name)
-        hypothesis.settings.register_profile("mutation", database=None, derandomize=True, max_examples=60)
+        hypothesis.settings.register_profile(
+            "mutation",
+            database=None,
+            derandomize=True,
+            max_examples=60,
+            deadline=None,
+            suppress_health_check=[hypothesis.HealthCheck.too_slow],
+        )
         hypothesis.settings.load_profile("mutation")
         if self.stories:
             self.shown = make_all(self.place / "shown")

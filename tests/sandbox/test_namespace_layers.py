@@ -75,7 +75,9 @@ def read(folder: Path) -> Tree:
     return found
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None, max_examples=60
+)
 @given(below=trees, stack=st.lists(trees, min_size=1, max_size=4))
 def test_joined_layers_show_what_they_showed_apart(folder: Path, below: Tree, stack: list[Tree]) -> None:
     folder = folder / "example"
