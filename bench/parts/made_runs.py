@@ -190,7 +190,7 @@ def _lines(story: Story, steps: Iterator[Made], folder: Path) -> Iterator[bytes]
         line = b'{"body":%b,"kind":"%b","mono":%d,"prev":"%b","seq":%d,"time":"%b"}' % (
             body,
             kind.encode(),
-            size * 10,
+            size * 1_000_000,
             prev.encode(),
             size,
             time,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from proctor_verify.design import Design, Trials
-from proctor_verify.journal import Entry, Line
+from proctor_verify.journal import Entry, Line, Stretch
 from proctor_verify.report import SHOWN_FINDINGS, Finding, Result, Status, plain
 from proctor_verify.run import Run
 
@@ -14,9 +14,9 @@ class Check:
     """One rule with a stable id. Subclasses override what they need of `line`, `entry` and `finish`.
 
     `kinds` are the kinds of entries that `entry` wants; `every` asks for the envelope of each entry instead, known
-    kind or not. `unblinded` marks checks that still mean something after a line that could not be read;
-    `needs_design` those that mean nothing without the design, `needs_journal` is false for the one that means
-    something without a journal.
+    kind or not. `within` are those that a check which has `joins` wants of a stretch that joined. `unblinded` marks
+    checks that still mean something after a line that could not be read; `needs_design` those that mean nothing without
+    the design, `needs_journal` is false for the one that means something without a journal.
     """
 
     id: ClassVar[str]
@@ -24,6 +24,7 @@ class Check:
     noun: ClassVar[str] = "entries"
     kinds: ClassVar[tuple[str, ...]] = ()
     every: ClassVar[bool] = False
+    within: ClassVar[tuple[str, ...]] = ()
     unblinded: ClassVar[bool] = False
     needs_design: ClassVar[bool] = False
     needs_journal: ClassVar[bool] = True
@@ -54,10 +55,20 @@ class Check:
         return self.run.trials
 
     def line(self, line: Line) -> None:
-        """A line of the journal that is not plainly sound, readable or not."""
+        """A line of the journal that stands in no stretch, readable or not."""
 
     def sound_lines(self, count: int) -> None:
         """So many lines of the journal, each of which is an entry of a known kind and its shape."""
+
+    def joins(self, stretch: Stretch) -> bool:
+        """Whether nothing is wrong with a stretch where it begins; with what comes later in it nothing can be.
+
+        Only checks that say so have it. A stretch that does not join to one of them is walked line by line.
+        """
+        return True
+
+    def join(self, stretch: Stretch) -> None:
+        """A stretch that joined, to all checks: `entry` is called for those of `within` alone."""
 
     def entry(self, entry: Entry) -> None:
         """An entry of one of `kinds`, before the run's facts take it in."""

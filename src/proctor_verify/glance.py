@@ -15,6 +15,10 @@ from proctor_verify.schema import ENVELOPE, KINDS
 from proctor_verify.shapes import Shape
 from proctor_verify.strictjson import MAX_BYTES, loads_plain
 
+# seq, prev, mono and time of an entry, as far as text as it stands
+Link = tuple[int, bytes, int, bytes]
+# Entries of these kinds begin openings, end them, or are of all that is in flight.
+OF_THE_RUN = "run."
 _START = b'{"body":'
 _KIND = b',"kind":"'
 # What no pattern of its own says is read by itself, where it is one flat object, as the settings of an agent are.
@@ -22,17 +26,23 @@ _FLAT = r"(\{[^{}]{0,400}+\})"
 _REMEMBERED = 1024
 
 
-def is_entry(raw: bytes) -> bool:
-    """Whether a line, which is UTF-8, is plainly an entry of a known kind and its shape; it may be one and not tell."""
+def link_of(raw: bytes) -> Link | None:
+    """What joins a line, which is UTF-8, to others, where it is plainly an entry of a known kind and its shape.
+
+    It may be one and not tell; what is of the run itself never tells.
+    """
     end = raw.rfind(_KIND)
     if end < 0 or len(raw) > MAX_BYTES or not raw.startswith(_START):
-        return False
+        return None
     rest = _REST.fullmatch(raw, end)
     if rest is None:
-        return False
-    body, parts = _BODIES[rest[1]]
+        return None
+    kind, mono, prev, seq, time = rest.groups()
+    body, parts = _BODIES[kind]
     found = body.fullmatch(raw, len(_START), end)
-    return found is not None and (not parts or all(map(_holds, parts, found.groups())))
+    if found is None or (parts and not all(map(_holds, parts, found.groups()))):
+        return None
+    return int(seq), prev, int(mono), time
 
 
 @lru_cache(_REMEMBERED)
@@ -43,8 +53,8 @@ def _holds(shape: Shape, text: bytes) -> bool:
 
 def _rest() -> Pattern[bytes]:
     """All of an entry but its body, which comes first."""
-    members = {name: shape.text for name, shape in ENVELOPE.items() if name != "body"}
-    members["kind"] = f'"({"|".join(map(re.escape, KINDS))})"'
+    members = {name: patterns.grouped(shape.text) for name, shape in ENVELOPE.items() if shape.text is not None}
+    members["kind"] = f'"({"|".join(re.escape(kind.decode()) for kind in _BODIES)})"'
     return re.compile(str(patterns.record(members)).replace(r"\{", ",", 1).encode())
 
 
@@ -55,5 +65,5 @@ def _body(fields: dict[str, Shape]) -> tuple[Pattern[bytes], tuple[Shape, ...]]:
     return re.compile(str(patterns.record(members)).encode()), apart
 
 
+_BODIES = {kind.encode(): _body(fields) for kind, fields in KINDS.items() if not kind.startswith(OF_THE_RUN)}
 _REST = _rest()
-_BODIES = {kind.encode(): _body(fields) for kind, fields in KINDS.items()}

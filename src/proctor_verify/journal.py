@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -54,19 +55,41 @@ class Entry:
     body: dict[str, Any]
 
 
+class Stretch(NamedTuple):
+    """Entries of known kinds and their shapes that follow one another, none of which is of the run itself (`run.…`).
+
+    Each but the first has the next `seq`, the line before as `prev`, and neither a `time` nor a `mono` that falls.
+    `head` is the hex SHA-256 of the last line, `subtrees` the largest that all lines make up in the journal's tree,
+    `least` and `most` by how many microseconds `time` is ahead of `mono`.
+    """
+
+    entries: list[Entry]
+    head: str
+    subtrees: list[tuple[int, bytes]]
+    least: int
+    most: int
+
+
 class Block(NamedTuple):
     """Whole lines, each ended by its newline, as they stand; none is longer than what is read at once.
 
-    `first` is the number of the first of them, `lines` how many they are.
+    `first` is the number of the first of them, `lines` how many they are. No stretch of them goes on at a place in
+    `cuts`, counted from 0, of which there may be as many as lines.
     """
 
     first: int
     lines: int
     data: bytes
+    cuts: tuple[int, ...] = ()
 
     def raw_lines(self) -> list[bytes]:
         """The lines without their newlines."""
         return self.data[:-1].split(b"\n")
+
+    def cut_at(self, numbers: Sequence[int]) -> Block:
+        """The same, with a cut before each line whose number is one of these, which are sorted."""
+        inside = numbers[bisect_right(numbers, self.first) : bisect_left(numbers, self.first + self.lines)]
+        return self._replace(cuts=tuple(number - self.first for number in inside))
 
 
 def read_blocks(stream: Readable) -> Iterator[Block | Line]:

@@ -24,17 +24,21 @@ class CompactRange:
         self.size = 0
         self._at_height: list[bytes | None] = []
 
-    def append(self, leaf: bytes) -> None:
-        """Count one more leaf hash in."""
-        self.size += 1
-        subtree = leaf
-        for height, left in enumerate(self._at_height):
-            if left is None:
-                self._at_height[height] = subtree
-                return
-            subtree = sha256(b"\1" + left + subtree).digest()
-            self._at_height[height] = None
-        self._at_height.append(subtree)
+    def append(self, subtree: bytes, height: int = 0) -> None:
+        """Count one more perfect subtree in, by its root: of height 0 a leaf hash, of height n 2^n of them.
+
+        The size so far is a multiple of what it holds, as it is where `subtrees` gives it.
+        """
+        self.size += 1 << height
+        at_height = self._at_height
+        at_height.extend([None] * (height + 1 - len(at_height)))
+        while (left := at_height[height]) is not None:
+            subtree = _parent(left, subtree)
+            at_height[height] = None
+            height += 1
+            if height == len(at_height):
+                at_height.append(None)
+        at_height[height] = subtree
 
     def root(self) -> bytes:
         """The root over all leaves so far."""
@@ -43,6 +47,22 @@ class CompactRange:
             if subtree is not None:
                 result = subtree if result is None else _parent(subtree, result)
         return _EMPTY if result is None else result
+
+
+def subtrees(leaves: Sequence[bytes], index: int) -> list[tuple[int, bytes]]:
+    """The largest perfect subtrees that the leaf hashes from an index on make up, in order: height and root of each."""
+    lefts: list[tuple[int, bytes]] = []
+    rights: list[tuple[int, bytes]] = []
+    level, height = list(leaves), 0
+    while level:
+        if index & 1:
+            lefts.append((height, level.pop(0)))
+            index += 1
+        if len(level) & 1:
+            rights.append((height, level.pop()))
+        level = [sha256(b"\1" + left + right).digest() for left, right in zip(level[::2], level[1::2], strict=True)]
+        index, height = index >> 1, height + 1
+    return lefts + rights[::-1]
 
 
 def root(leaves: Iterable[bytes]) -> bytes:

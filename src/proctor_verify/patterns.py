@@ -39,6 +39,11 @@ def words(allowed: Iterable[str]) -> str:
     return f"(?:{'|'.join(map(_literal, sorted(allowed)))})"
 
 
+def grouped(text: str) -> str:
+    """The same, as a group: of a string what stands between its quotes."""
+    return f'"({text[1:-1]})"' if text.startswith('"') else f"({text})"
+
+
 def integer(least: int, most: int) -> str | None:
     """Integers of 0 or more within bounds, of such lengths as have all their numbers within them."""
     lengths = [n for n in range(1, _MAX_DIGITS + 1) if least <= 10 ** (n - 1) and 10**n - 1 <= most]

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -25,7 +26,7 @@ from types import TracebackType
 from typing import IO
 
 from proctor_verify.journal import Block, Line
-from proctor_verify.judging import HASHES, Judged, judge
+from proctor_verify.judging import Span, judge
 
 # A smaller journal is read by the time that another process has begun.
 WORTH_IT = 8 << 20
@@ -34,10 +35,12 @@ MOST = 1
 # One that is stopped looks like one that thinks.
 ANSWER_SEC = 60.0
 _AHEAD = 2
-# No journal has so many lines in a block; what is found of each would take more room than the line.
-_MAX_LINES = 1 << 14
-_ASK = struct.Struct("<I")
+# first line, bytes, places of cuts
+_ASK = struct.Struct("<QII")
+# lines, spans; of each its start, count, least, most, head, and how many subtrees; of each its height and root
 _ANSWER = struct.Struct("<II")
+_SPAN = struct.Struct("<IIqq32sB")
+_TREE = struct.Struct("<B32s")
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from proctor_verify.readers import serve; serve()"
 
 
@@ -59,7 +62,7 @@ class _Ahead:
     """A block that was not handed on yet: judged here, or asked of another process, or neither."""
 
     block: Block
-    judged: Judged | None = None
+    judged: list[Span] | None = None
     asked: _Reader | None = None
 
     @property
@@ -86,7 +89,7 @@ class Readers:
         for reader in self._readers:
             reader.end()
 
-    def judged(self, pieces: Iterable[Block | Line]) -> Iterator[tuple[Block, Judged] | Line]:
+    def judged(self, pieces: Iterable[Block | Line]) -> Iterator[tuple[Block, list[Span]] | Line]:
         """Each piece in its order, a block with what was found of it. Few are held at a time."""
         source = iter(pieces)
         ahead: deque[_Ahead | Line] = deque()
@@ -114,7 +117,7 @@ class Readers:
                 reader.ask(each.block)
                 each.asked = reader
 
-    def _found(self, first: _Ahead, blocks: list[_Ahead]) -> Judged:
+    def _found(self, first: _Ahead, blocks: list[_Ahead]) -> list[Span]:
         """What was found of the first. Until another process says so, blocks that nobody judges are judged here."""
         if first.asked is not None:
             for each in blocks:
@@ -124,7 +127,7 @@ class Readers:
                     each.judged = judge(each.block)
             first.judged = first.asked.answer()
             self.answers += first.judged is not None
-        return first.judged or judge(first.block)
+        return judge(first.block) if first.judged is None else first.judged
 
 
 class _Reader:
@@ -135,7 +138,7 @@ class _Reader:
         self._process: subprocess.Popen[bytes] | None = None
         self._thread: Thread | None = None
         self._asked: SimpleQueue[Block | None] = SimpleQueue()
-        self._answers: SimpleQueue[Judged | None] = SimpleQueue()
+        self._answers: SimpleQueue[list[Span] | None] = SimpleQueue()
         path = [str(Path(__file__).parents[1]), *map(str, sys.path)]
         try:
             self._process = subprocess.Popen(
@@ -158,7 +161,7 @@ class _Reader:
     def has_answered(self) -> bool:
         return self._process is None or not self._answers.empty()
 
-    def answer(self) -> Judged | None:
+    def answer(self) -> list[Span] | None:
         """Of the block that was asked of first; None where the process cannot tell, or there is none any more."""
         self.waiting -= 1
         if self._process is None:
@@ -190,24 +193,26 @@ class _Reader:
             found = None
             try:
                 if to is not None and back is not None:
-                    to.write(_ASK.pack(len(block.data)))
+                    to.write(_ASK.pack(block.first, len(block.data), len(block.cuts)))
+                    to.write(array("I", block.cuts).tobytes())
                     to.write(block.data)
                     to.flush()
                     found = _read_answer(back, block)
-            except (OSError, ValueError):
-                pass  # it died, and so it will of the next
+            except (OSError, ValueError, struct.error):
+                to = None  # it died, or says what is no answer, and so it will of the next
             self._answers.put(found)
 
 
-def _read_answer(back: IO[bytes], block: Block) -> Judged | None:
-    head = back.read(_ANSWER.size)
-    if len(head) != _ANSWER.size:
-        return None
-    lines, odd = _ANSWER.unpack(head)
-    places, hashes = array("I", back.read(4 * odd)), back.read(HASHES * lines)
-    if lines != block.lines or len(places) != odd or len(hashes) != HASHES * lines:
-        return None
-    return Judged(hashes, places.tolist())
+def _read_answer(back: IO[bytes], block: Block) -> list[Span]:
+    """Raises ValueError or struct.error where it is none."""
+    lines, count = _ANSWER.unpack(back.read(_ANSWER.size))
+    if lines != block.lines or count > lines:
+        raise ValueError("this is no answer to what was asked")
+    spans: list[Span] = []
+    for _ in range(count):
+        *found, trees = _SPAN.unpack(back.read(_SPAN.size))
+        spans.append(Span._make([*found, list(_TREE.iter_unpack(back.read(_TREE.size * trees)))]))
+    return spans
 
 
 def serve() -> None:
@@ -216,13 +221,13 @@ def serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     blocks, found = sys.stdin.buffer, sys.stdout.buffer
     while head := blocks.read(_ASK.size):
-        data = blocks.read(*_ASK.unpack(head))
-        block = Block(0, data.count(b"\n"), data)
-        if block.lines > _MAX_LINES:
-            found.write(_ANSWER.pack(0, 0))
-        else:
-            judged = judge(block)
-            found.write(_ANSWER.pack(block.lines, len(judged.odd)))
-            found.write(array("I", judged.odd).tobytes())
-            found.write(judged.hashes)
+        first, size, cuts = _ASK.unpack(head)
+        places = array("I", blocks.read(array("I").itemsize * cuts))
+        data = blocks.read(size)
+        block = Block(first, data.count(b"\n"), data, tuple(places))
+        spans = judge(block)
+        found.write(_ANSWER.pack(block.lines, len(spans)))
+        for *others, trees in spans:
+            found.write(_SPAN.pack(*others, len(trees)))
+            found.writelines(starmap(_TREE.pack, trees))
         found.flush()

@@ -31,7 +31,7 @@ ZEROS = "0" * 64
 
 
 class Run:
-    """The facts. `size` and `head` are of the lines before the entry that checks see now.
+    """The facts. `size` and `head` are of the lines before the entry, or the stretch, that checks see now.
 
     `begun` counts the attempts admitted in this opening; `draining` is the cause for which nothing new starts in it.
     """
@@ -92,6 +92,11 @@ class Run:
         self.money = Money(design.parts.budget)
 
     @property
+    def cuts(self) -> list[int]:
+        """The sizes at which the root of the tree is wanted, sorted."""
+        return sorted(self._root_sizes)
+
+    @property
     def opening(self) -> int:
         """Which opening this is: never 0, which marks what was admitted in none, not even where entry 0 is gone."""
         return self.openings + 1
@@ -136,9 +141,14 @@ class Run:
 
     def advance(self, digest: str, leaf: bytes) -> None:
         """A line is over, whatever stood in it."""
-        self.size += 1
-        self.head = digest
-        self.tree.append(leaf)
+        self.extend(digest, [(0, leaf)])
+
+    def extend(self, head: str, subtrees: list[tuple[int, bytes]]) -> None:
+        """Lines are over: the digest of the last, and the subtrees that they are."""
+        for height, subtree in subtrees:
+            self.tree.append(subtree, height)
+        self.size = self.tree.size
+        self.head = head
         if self.size in self._root_sizes:
             self.roots[self.size] = self.tree.root()
             self.times[self.size] = self.time

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from proctor_verify.contradicted import contradicted
 from proctor_verify.elsewhere import Asked
 from proctor_verify.errors import Unreadable
 from proctor_verify.folder import Folder
-from proctor_verify.journal import Line, read_blocks
+from proctor_verify.journal import Block, Line, read_blocks
 from proctor_verify.places import look_elsewhere
 from proctor_verify.readers import Readers, how_many
 from proctor_verify.report import Report, plain
@@ -69,7 +69,7 @@ def _verify(run: Run, checks: Sequence[type[Check]]) -> Report:
     walk = Walk(run, made)
     try:
         with Standing(run.folder, JOURNAL) as journal:
-            _read(journal, walk)
+            _read(journal, walk, run.cuts)
             run.journal_bytes, run.journal_changed = journal.size, journal.changed()
     except OSError as error:
         return Report((), unreadable=f"{JOURNAL} cannot be read: {error.strerror}", strict=strict)
@@ -97,12 +97,19 @@ def _verify(run: Run, checks: Sequence[type[Check]]) -> Report:
         run_id=run.first["run_id"] if run.first is not None else None,
         entries=run.size,
         synthetic=run.design.parts.synthetic if run.design is not None else (),
+        scope=proves.scope_of(run),
+        open_at=run.last_kind if run.blind is None and run.no_journal is None and not run.ended else None,
+        groups=proves.groups_of(run),
     )
 
 
-def _read(journal: Standing, walk: Walk) -> None:
+def _read(journal: Standing, walk: Walk, cuts: Sequence[int]) -> None:
+    def pieces() -> Iterator[Block | Line]:
+        for piece in read_blocks(journal):
+            yield piece if isinstance(piece, Line) else piece.cut_at(cuts)
+
     with Readers(how_many(journal.size)) as readers:
-        for piece in readers.judged(read_blocks(journal)):
+        for piece in readers.judged(pieces()):
             if isinstance(piece, Line):
                 walk.line(piece)
             else:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from proctor_verify.check import Check
 from proctor_verify.clocks import Clock
 from proctor_verify.errors import Unreadable
-from proctor_verify.journal import MAX_HASHED, Block, Entry, Line
-from proctor_verify.judging import Judged, entries
+from proctor_verify.journal import MAX_HASHED, Block, Entry, Line, Stretch
+from proctor_verify.judging import Span, lines_of, pieces
 from proctor_verify.run import Run
 from proctor_verify.schema import KINDS, body_fault, envelope_fault
 from proctor_verify.strictjson import loads_canonical
@@ -30,10 +30,15 @@ class Walk:
         self._lines = [check.line for check in checks if type(check).line is not Check.line]
         self._every: list[Callable[[Entry], None]] = [check.entry for check in checks if check.every]
         self._kinds: dict[str, list[Callable[[Entry], None]]] = defaultdict(list)
+        # of a stretch: who is asked whether it joins, and who sees its entries then
+        self._joining = [check for check in checks if type(check).joins is not Check.joins]
+        self._within: dict[str, list[Callable[[Entry], None]]] = defaultdict(list)
         for check in checks:
             if run.design is not None or not check.needs_design:
                 for kind in check.kinds:
                     self._kinds[kind].append(check.entry)
+                    if check not in self._joining or kind in check.within:
+                        self._within[kind].append(check.entry)
 
     def caveats(self) -> tuple[str, ...]:
         """What the report says of how the journal was read."""
@@ -42,21 +47,32 @@ class Walk:
         said = f"lines: {self._unreadable:,} of them cannot be read, and nothing after line {self._run.size:,} was read"
         return (said, *self._clock.caveats())
 
-    def block(self, block: Block, judged: Judged) -> None:
+    def block(self, block: Block, spans: Sequence[Span]) -> None:
         """Lines that were judged."""
-        sound = block.lines - len(judged.odd)
-        for take in self._sound:
-            take(sound)
-        advance = self._run.advance
-        for each in entries(block, judged):
+        for each in pieces(block, spans):
             if isinstance(each, Line):
                 self.line(each)
                 if self.over:
                     return
+            elif all(check.joins(each) for check in self._joining):
+                self._stretch(each)
             else:
-                entry, hashes = each
-                self._entry(entry)
-                advance(hashes[:32].hex(), hashes[32:])
+                for line in lines_of(block, each):
+                    self.line(line)
+
+    def _stretch(self, stretch: Stretch) -> None:
+        run, within = self._run, self._within
+        for count in self._sound:
+            count(len(stretch.entries))
+        self._clock.pass_over(stretch)
+        for check in self._joining:
+            check.join(stretch)
+        if run.blind is None:
+            for entry in stretch.entries:
+                for see in within[entry.kind]:
+                    see(entry)
+                run.take(entry)
+        run.extend(stretch.head, stretch.subtrees)
 
     def line(self, line: Line) -> None:
         """A line that may be anything."""

@@ -60,6 +60,21 @@ def test_the_frozen_tree() -> None:
     assert [theirs.root(HASHES[:n]) for n in range(len(ROOTS))] == ROOTS
 
 
+def test_a_tree_of_subtrees_is_that_of_its_leaves() -> None:
+    for start in range(len(HASHES) + 1):
+        for end in range(start, len(HASHES) + 1):
+            tree = theirs.CompactRange()
+            for leaf in HASHES[:start]:
+                tree.append(leaf)
+            for height, subtree in theirs.subtrees(HASHES[start:end], start):
+                assert tree.size % (1 << height) == 0
+                tree.append(subtree, height)
+            assert (tree.size, tree.root()) == (end, ROOTS[end])
+            for leaf in HASHES[end:]:
+                tree.append(leaf)
+            assert tree.root() == ROOTS[-1]
+
+
 def damages(proof: list[bytes]) -> list[list[bytes]]:
     """The proof with a hash too many, too few, exchanged or of another length, at each place."""
     cuts = [(proof[:at], proof[at:]) for at in range(len(proof) + 1)]

@@ -22,8 +22,9 @@ from stories import full_story
 
 import proctor_verify
 from proctor_verify import verify
-from proctor_verify.journal import MAX_LINE, Block, Line, read_blocks
-from proctor_verify.judging import Judged, entries
+from proctor_verify.journal import MAX_LINE, Block, Line, Stretch, read_blocks
+from proctor_verify.judging import judge
+from proctor_verify.judging import pieces as pieces_of
 from proctor_verify.readers import Readers
 
 KEY = Signer().fingerprint
@@ -43,17 +44,18 @@ def two() -> Iterator[Readers]:
 
 
 def _told(readers: Readers, pieces: list[Block | Line]) -> list[object]:
-    """What the walk is told: entries with their hashes, and the lines that are none."""
+    """What the walk is told: stretches, and the lines that are in none."""
     told: list[object] = []
     for piece in readers.judged(pieces):
-        told.extend([piece] if isinstance(piece, Line) else entries(*piece))
+        told.extend([piece] if isinstance(piece, Line) else pieces_of(*piece))
     return told
 
 
 def _blocks(lines: list[bytes], of: int = 7) -> list[Block | Line]:
     pieces: list[Block | Line] = []
     for at in range(0, len(lines), of):
-        pieces.append(Block(at, len(lines[at : at + of]), b"".join(lines[at : at + of])))
+        block = Block(at, len(lines[at : at + of]), b"".join(lines[at : at + of]))
+        pieces.append(block.cut_at(range(at // 2, len(lines), 3)))
     return pieces
 
 
@@ -107,7 +109,7 @@ def test_a_process_that_dies_or_stops_changes_nothing(
                 os.kill(process, number)
             killed = begun
             monkeypatch.setattr("proctor_verify.readers.ANSWER_SEC", 0.1)
-            told.extend([piece] if isinstance(piece, Line) else entries(*piece))
+            told.extend([piece] if isinstance(piece, Line) else pieces_of(*piece))
         assert len(begun) == 2 and told == wanted
     assert not begun & _children()
 
@@ -127,12 +129,19 @@ def test_a_process_that_cannot_begin_changes_nothing(
         assert helped.answers == 0
 
 
-def test_lines_without_number_take_no_room(lines: list[bytes]) -> None:
-    empty = [Block(0, 1 << 15, b"\n" * (1 << 15))]
+def test_lines_without_number_are_told_by_their_number_alone() -> None:
+    empty: list[Block | Line] = [Block(0, 1 << 15, b"\n" * (1 << 15))]
     with Readers(1) as readers:
-        [(block, judged)] = [piece for piece in readers.judged(empty) if not isinstance(piece, Line)]
-        assert isinstance(judged, Judged) and len(judged.odd) == block.lines
-        assert readers.answers == 0
+        [(block, spans)] = [piece for piece in readers.judged(empty) if not isinstance(piece, Line)]
+        assert (block.lines, spans, readers.answers) == (1 << 15, [], 1)
+
+
+def test_a_block_is_cut_where_it_is_asked(lines: list[bytes]) -> None:
+    block = Block(0, len(lines), b"".join(lines)).cut_at([0, 3, 4, len(lines)])
+    assert block.cuts == (3, 4)
+    stretches = [each for each in pieces_of(block, judge(block)) if isinstance(each, Stretch)]
+    starts = [each.entries[0].line for each in stretches]
+    assert starts[:3] == [1, 3, 4] and len(stretches[2].entries) > 1
 
 
 def _spoiled(folder: Path) -> None:

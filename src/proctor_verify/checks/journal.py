@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proctor_verify.check import Check
-from proctor_verify.journal import Entry, Line
+from proctor_verify.journal import Entry, Line, Stretch
 from proctor_verify.run import Run
 from proctor_verify.schema import KINDS
 
@@ -79,6 +79,13 @@ class Sequence(Check):
     unblinded = True
     _next = 0
 
+    def joins(self, stretch: Stretch) -> bool:
+        return stretch.entries[0].seq in (self._next, stretch.entries[0].line)
+
+    def join(self, stretch: Stretch) -> None:
+        self.looked += len(stretch.entries)
+        self._next = stretch.entries[-1].seq + 1
+
     def entry(self, entry: Entry) -> None:
         self.looked += 1
         if entry.seq != self._next and entry.seq != entry.line:
@@ -92,6 +99,12 @@ class Chain(Check):
     every = True
     unblinded = True
 
+    def joins(self, stretch: Stretch) -> bool:
+        return stretch.entries[0].prev == self.run.head
+
+    def join(self, stretch: Stretch) -> None:
+        self.looked += len(stretch.entries)
+
     def entry(self, entry: Entry) -> None:
         self.looked += 1
         if entry.prev != self.run.head:
@@ -104,6 +117,13 @@ class Mono(Check):
     every = True
     unblinded = True
     _last = 0
+
+    def joins(self, stretch: Stretch) -> bool:
+        return stretch.entries[0].mono >= self._last
+
+    def join(self, stretch: Stretch) -> None:
+        self.looked += len(stretch.entries)
+        self._last = stretch.entries[-1].mono
 
     def entry(self, entry: Entry) -> None:
         self.looked += 1
@@ -120,6 +140,9 @@ class Openings(Check):
     )
     noun = "openings"
     kinds = tuple(KINDS)
+
+    def joins(self, stretch: Stretch) -> bool:
+        return stretch.entries[0].line > 0 and not self.run.ended
 
     def entry(self, entry: Entry) -> None:
         kind, ended = entry.kind, self.run.ended
@@ -140,11 +163,15 @@ class Recovered(Check):
     )
     noun = "recoveries"
     kinds = tuple(KINDS)
+    within = ("attempt.ended",)
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._due = False
         self._lost: set[str] = set()
+
+    def joins(self, stretch: Stretch) -> bool:
+        return not self._due and not self._lost
 
     def entry(self, entry: Entry) -> None:
         kind, body = entry.kind, entry.body
