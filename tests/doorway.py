@@ -118,7 +118,7 @@ class Doorway:
         """All that comes, until the connection ends."""
         came = bytearray()
         with suppress(ConnectionError):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(600):
                 while piece := await reader.read(1 << 16):
                     came += piece
         return bytes(came)

@@ -183,7 +183,7 @@ def ended(entries: list[Entry]) -> list[dict[str, Any]]:
 
 async def soon(happened: Callable[[], object]) -> None:
     """Let the loop run until something has happened; fails where it does not for long."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + 600
     while not happened():
         assert time.monotonic() < until, "it did not happen"
         await asyncio.sleep(0.001)

@@ -85,7 +85,7 @@ def write_study(
     blocks: int | None = None,
     arms: str = "[arms.plain]\n",
     stage: str = "lanes = 2\n",
-    agent: str = 'name = "toolloop"\ntimeout = "1m"\n',
+    agent: str = 'name = "toolloop"\ntimeout = "10m"\n',
     grading: str = 'scorer = "number"\n',
     top: str = "",
 ) -> Path:

@@ -12,7 +12,7 @@ import gzip
 import json
 import socket
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -75,14 +75,15 @@ class Seen:
 class ScriptedModels:
     """The upstream: `seen` is what was asked of it, `base_url` where it listens (no path).
 
-    With `model` it knows that one alone. From step `silent_from` on it never answers. The first requests are answered
-    with the statuses of `failing`.
+    With `until` nothing but the first step is answered before that holds. With `model` it knows that one alone. From
+    step `silent_from` on it never answers. The first requests are answered with the statuses of `failing`.
     """
 
     steps: Sequence[Step]
     seen: list[Seen] = field(default_factory=list)
     base_url: str = ""
     silent_from: int | None = None
+    until: Callable[[], bool] = lambda: True
     model: str | None = None
     failing: list[int] = field(default_factory=list)
     asked: asyncio.Event = field(default_factory=asyncio.Event)
@@ -127,6 +128,10 @@ class ScriptedModels:
         self._see(request, body, side=tool is None)
         if self.silent_from is not None and not self.seen[-1].side and self.taken >= self.silent_from:
             await asyncio.Event().wait()
+        for _ in range(30_000):
+            if tool is None or not self.taken or self.until():
+                break
+            await asyncio.sleep(0.02)
         step: Step = Say(SIDE)
         if tool is not None:
             step = self.steps[min(self.taken, len(self.steps) - 1)]

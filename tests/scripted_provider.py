@@ -45,10 +45,15 @@ class Asked:
 
 
 class ScriptedProvider:
-    """Used as a context; `asked` are the requests so far, in order."""
+    """Used as a context; `asked` are the requests so far, in order.
+
+    From request `held_from` on none is answered before `go_on` is called.
+    """
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
+        self.held_from: int | None = None
+        self._going = asyncio.Event()
         self.was_asked = threading.Event()
         self.url = ""
         self._loop = asyncio.new_event_loop()
@@ -58,14 +63,18 @@ class ScriptedProvider:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(30)
+        assert self._ready.wait(600)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._over.set)
-        self._thread.join(30)
+        self._thread.join(600)
         assert not self._thread.is_alive()
         self._loop.close()
+
+    def go_on(self) -> None:
+        """Answer what is held, and all that comes."""
+        self._loop.call_soon_threadsafe(self._going.set)
 
     def of(self, way: str) -> list[Asked]:
         """The requests that came that way."""
@@ -89,6 +98,8 @@ class ScriptedProvider:
         asked = Asked(request, way, json.loads(await request.read()), len(self.of(way)))
         self.asked.append(asked)
         self.was_asked.set()
+        if self.held_from is not None and asked.number >= self.held_from:
+            await self._going.wait()
         return await WAYS.get(way, _well)(asked)
 
 

@@ -20,7 +20,7 @@ from run_parts import Ask, Story, Try, design, make_run
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 ESCAPES = b"\x1b[31mred\x1b[0m\r\n\xff\x07tail"
-DEADLINE_SEC = 30
+DEADLINE_SEC = 600
 
 
 def child(*words: object, **options) -> subprocess.Popen[bytes]:

@@ -50,7 +50,7 @@ def _holder(path: Path) -> subprocess.Popen[str]:
 
 def _end(process: subprocess.Popen[str]) -> None:
     with process:
-        process.communicate(timeout=30)
+        process.communicate(timeout=600)
 
 
 def _line(process: subprocess.Popen[str]) -> str:
@@ -125,7 +125,7 @@ def test_invocations_at_once_get_a_manifest_each(tmp_path: Path) -> None:
     barrier = threading.Barrier(8)
 
     def invoke(number: int) -> str:
-        barrier.wait(timeout=30)
+        barrier.wait(timeout=600)
         return RunFolder(tmp_path).new_manifest({"number": number}).path
 
     with ThreadPoolExecutor(8) as threads:
@@ -187,23 +187,22 @@ def test_readers_tell_a_live_writer_from_a_dead_one(tmp_path: Path) -> None:
 def test_a_writer_that_meets_a_reader_gets_the_lock(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     Lock.acquire(run, extra={}).release()
-    stop = threading.Event()
+    stop, reads = threading.Event(), threading.Event()
 
-    def read() -> int:
-        reads = 0
+    def read() -> None:
         while not stop.is_set():
             read_lock(run)
-            reads += 1
-        return reads
+            reads.set()
 
     with ThreadPoolExecutor(1) as thread:
         reading = thread.submit(read)
         try:
+            assert reads.wait(600)
             for _ in range(50):
                 Lock.acquire(run, extra={}).release()
         finally:
             stop.set()
-        assert reading.result(timeout=30) > 0
+        reading.result(timeout=600)
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"[]", json.dumps({"pid": True, "host": 3}).encode()])

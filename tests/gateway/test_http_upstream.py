@@ -152,8 +152,11 @@ async def test_the_deadline_covers_the_headers() -> None:
         raise AssertionError
 
     async with provider(silent) as it:
-        with pytest.raises(Late) as caught:
-            await send(it.url, deadline_sec=0.2)
+        for deadline in (0.2, 5.0, 60.0):  # in which it is sent
+            with pytest.raises(Late) as caught:
+                await send(it.url, deadline_sec=deadline)
+            if "sent" in caught.value.timing:
+                break
     assert caught.value.status is None and "sent" in caught.value.timing
 
 
@@ -166,8 +169,11 @@ async def test_the_deadline_covers_the_body() -> None:
         return response
 
     async with provider(begins) as it:
-        with pytest.raises(Late) as caught:
-            await send(it.url, deadline_sec=0.3)
+        for deadline in (0.3, 5.0, 60.0):  # in which the headers come
+            with pytest.raises(Late) as caught:
+                await send(it.url, deadline_sec=deadline)
+            if caught.value.status is not None:
+                break
     assert caught.value.status == 200
 
 
@@ -223,7 +229,7 @@ async def test_cancelled_it_leaves_no_connection() -> None:
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
             await work
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(600):
             await gone.wait()
 
 

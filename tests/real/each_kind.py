@@ -63,7 +63,7 @@ class AnyBench:
 
     async def run(self, world: Sandbox, *argv: str, **changes: Any) -> tuple[Ended, str]:
         out = self.folder / "out"
-        ended = await world.exec(replace(Exec(argv, stdout=out, deadline_sec=120.0), **changes))
+        ended = await world.exec(replace(Exec(argv, stdout=out, deadline_sec=1200.0), **changes))
         return ended, out.read_bytes().decode("utf-8", "replace")
 
     async def _id_of(self, name: str) -> str:

@@ -2,8 +2,8 @@
 
 Its argument is JSON: `tcp` and `udp` (lists of address and port, to try), `names` (to look up), `abstract` and `paths`
 (names of unix sockets), `far` (whether to try addresses of others, too, and to change the network), `scan` (whether to
-try every loopback port). It prints JSON: a list of what was tried, each `[what, how it ended, whether anything was
-reached]`.
+try every loopback port), `wait` (seconds in which somebody may answer). It prints JSON: a list of what was tried, each
+`[what, how it ended, whether anything was reached]`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ Probe = Callable[[], "str | None"]
 
 def main(given: dict[str, Any]) -> list[Tried]:
     """Everything, in order: what is reached says so in its last column."""
+    global _WAIT_SEC
+    _WAIT_SEC = given.get("wait", _WAIT_SEC)
     found = [attempt(what, probe) for what, probe in probes(given)]
     if given["scan"]:
         found += scan("127.0.0.1") + scan("::1")

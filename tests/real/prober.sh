@@ -1,11 +1,16 @@
 # As prober.py, for worlds without Python: with the programs of busybox, as far as they are there.
 # Reads lines "tcp ADDRESS PORT", "name NAME", "resolver ADDRESS"; says "reached WHAT", "tried WHAT" or "absent WHAT".
 try() {
-    what=$1
-    shift
+    within 3 "$@"
+}
+# seconds, what, and a command that reaches it
+within() {
+    seconds=$1
+    what=$2
+    shift 2
     if ! command -v "$1" >/dev/null; then
         echo "absent $what"
-    elif timeout 3 "$@" </dev/null >/dev/null 2>&1; then
+    elif timeout "$seconds" "$@" </dev/null >/dev/null 2>&1; then
         echo "reached $what"
     else
         echo "tried $what"
@@ -13,7 +18,7 @@ try() {
 }
 while read -r kind address port; do
     case $kind in
-    tcp) try "tcp $address $port" nc -w 1 "$address" "$port" ;;
+    tcp) within 600 "tcp $address $port" nc -w 600 "$address" "$port" ;;
     name) try "name $address" nslookup "$address" ;;
     resolver) try "resolver $address" nslookup example.com "$address" ;;
     esac

@@ -30,7 +30,7 @@ def provider() -> Iterator[ScriptedProvider]:
 
 def model(name: str, base_url: str, api: str = "chat", **more: Any) -> str:
     values = {"provider": "mine", "api": api, "model": f"{name}-1", "base_url": base_url, "api_key_env": VARIABLE}
-    values |= {"max_output_tokens": MOST, "request_timeout": "20s", **more}
+    values |= {"max_output_tokens": MOST, "request_timeout": "10m", **more}
     lines = [f"{key} = {json.dumps(value)}\n" for key, value in values.items()]
     return f"{''.join(lines)}[models.{name}.price]\n{PRICE}"
 

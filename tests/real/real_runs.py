@@ -9,6 +9,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -230,17 +231,47 @@ class Leftovers:
     def check(self, run: Path) -> None:
         """Nothing of the run is left, now or very soon."""
         until("its processes end", lambda: not _processes(str(run)))
-        # others may run sandboxes meanwhile: those groups go as well
         suspects = _groups() - self.groups
-        until("its groups go", lambda: not suspects & _groups())
+
+        def gone() -> bool:
+            left = suspects & _groups()
+            return not left or {Path(group).name for group in left} <= _of_others(run)
+
+        until("its groups go", gone)
         assert str(run) not in Path("/proc/self/mountinfo").read_text()
         scratch = run / "scratch"
         assert not scratch.exists() or not list(scratch.iterdir())
 
 
 def _groups() -> set[str]:
+    """Of worlds of this user."""
     walk = os.walk("/sys/fs/cgroup")
-    return {f"{here}/{name}" for here, names, _ in walk for name in names if re.fullmatch("s[0-9a-f]{8}", name)}
+    found = {Path(here, name) for here, names, _ in walk for name in names if re.fullmatch("s[0-9a-f]{8}", name)}
+    return {str(group) for group in found if _owner(group) == os.geteuid()}
+
+
+def _owner(path: Path) -> int | None:
+    try:
+        return path.stat().st_uid
+    except OSError:
+        return None  # it has just gone
+
+
+def _of_others(run: Path) -> set[str]:
+    """Names of the groups of other runs, of which some live and some were left dead: as long as a group is there, the
+    folder of its world says so."""
+    found: set[str] = set()
+    roots = [each for name in ("pytest-of-*", "u*", "tmp*") for each in Path(tempfile.gettempdir()).glob(name)]
+    for here, folders, _ in (each for root in roots for each in os.walk(root)):
+        if Path(here) == run:
+            folders.clear()
+        elif Path(here).name == "scratch":
+            for folder in folders:
+                with suppress(OSError, ValueError):
+                    said = json.loads(Path(here, folder, "marker.json").read_bytes())
+                    found |= {Path(group).name for group in said.get("groups", ())}
+            folders.clear()
+    return found
 
 
 def _processes(word: str) -> list[int]:

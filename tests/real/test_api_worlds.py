@@ -62,7 +62,7 @@ def greeters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type]:
         [sys.executable, "-c", f"import proctor\n{example}"],
         env={"PYTHONPATH": str(ROOT / "src")},
         check=True,
-        timeout=60,
+        timeout=600,
     )
     from greeters import Greeter
 
@@ -71,11 +71,13 @@ def greeters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type]:
 
 
 def study(agent: str, **settings: str) -> Study:
+    # one that hangs has the time that it takes to come so far
+    timeout = "10s" if settings.get("how") == "hangs" else "10m"
     return Study.from_tables(
         {
             "study": {"name": "greetings"},
             "tasks": {"path": "tasks"},
-            "agent": {"name": agent, "timeout": "5s", "settings": settings},
+            "agent": {"name": agent, "timeout": timeout, "settings": settings},
             "sandbox": {"network": "none"},
         }
     )

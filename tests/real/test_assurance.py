@@ -16,7 +16,7 @@ from proctor.evidence.kinds import Kind
 pytestmark = pytest.mark.real
 
 LEVELS = ("isolated", "shared", "live")
-ASK = "python3 -c \"import urllib.request as r; r.urlopen('http://127.0.0.1:8765/', timeout=5)\" 2>/dev/null"
+ASK = "python3 -c \"import urllib.request as r; r.urlopen('http://127.0.0.1:8765/', timeout=600)\" 2>/dev/null"
 SERVE = f"""\
 setsid python3 -m http.server 8765 --bind 127.0.0.1 >/dev/null 2>&1 &
 until {ASK}; do sleep 0.05; done
@@ -97,7 +97,7 @@ def test_a_verifier_with_a_world_of_its_own_is_isolated(place: Place, level: str
 
 
 def test_what_an_agent_leaves_at_its_deadline_is_ended_under_live_too(place: Place) -> None:
-    grade = place.graded("live", SERVE + "sleep 100", SERVED, toml="[agent]\ntimeout_sec = 3.0\n")
+    grade = place.graded("live", SERVE + "sleep 100", SERVED, toml="[agent]\ntimeout_sec = 6.0\n")
     assert (grade["grade"], grade["assurance"]) == ("fail", "live")
 
 

@@ -129,7 +129,7 @@ def _spend(path: Path, opening: int, words: int | None) -> list[list[str]]:
         if words is not None:
             process.send_signal(signal.SIGKILL)
         said += process.stdout.readlines()
-        assert process.wait(timeout=120) == (0 if words is None else -signal.SIGKILL)
+        assert process.wait(timeout=600) == (0 if words is None else -signal.SIGKILL)
     # the last word may be cut: then it was not said
     return [json.loads(line) for line in said if line.endswith(b"\n")]
 

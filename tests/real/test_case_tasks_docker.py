@@ -53,7 +53,7 @@ def engine() -> None:
 def fetches(line: str, base: str) -> None:
     """Skip where a build on this engine cannot fetch what a folder's own build installs."""
     made = subprocess.run(
-        ["docker", "run", "--rm", base, "sh", "-c", line], capture_output=True, text=True, timeout=240
+        ["docker", "run", "--rm", base, "sh", "-c", line], capture_output=True, text=True, timeout=600
     )
     if made.returncode:
         pytest.skip(f"no packages can be fetched in containers here: {made.stderr[-300:]}")
@@ -64,7 +64,7 @@ def lake_base(tmp_path: Path) -> str:
     """An image that holds what the folder installs; skips where it cannot be made."""
     (tmp_path / "Dockerfile").write_text(f"FROM python:3.13-slim\nRUN pip install -q {' '.join(LAKE_PACKAGES)}\n")
     made = subprocess.run(
-        ["docker", "build", "-q", "-t", LAKE_BASE, str(tmp_path)], capture_output=True, text=True, timeout=580
+        ["docker", "build", "-q", "-t", LAKE_BASE, str(tmp_path)], capture_output=True, text=True, timeout=1200
     )
     if made.returncode:
         pytest.skip(f"the packages cannot be fetched here: {made.stderr[-300:]}")

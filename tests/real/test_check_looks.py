@@ -44,7 +44,7 @@ class Home:
         """The exit status, what is said as JSON, and the rest."""
         command = [sys.executable, "-m", "proctor", "check", *map(str, words), "--json"]
         done = subprocess.run(
-            command, env=self.env, cwd=self.folder / "work", capture_output=True, text=True, timeout=120, check=False
+            command, env=self.env, cwd=self.folder / "work", capture_output=True, text=True, timeout=600, check=False
         )
         return done.returncode, json.loads(done.stdout) if done.stdout else None, done.stderr
 

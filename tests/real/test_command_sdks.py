@@ -93,7 +93,7 @@ async def test_sdks_work_unchanged(
     models = ScriptedModels([Say("right")])
     async with serving(models, await world.listen()):
         door = Door(models.base_url, TOKEN, "model-1", api, None, 4_000, lambda: models.last_ns)
-        turn = Turn(world, "Say it.", "/app", {}, None, tmp_path / "output", 60.0, door=door)
+        turn = Turn(world, "Say it.", "/app", {}, None, tmp_path / "output", 600.0, door=door)
         ended = await agent.act(turn)
     printed = (tmp_path / "output/stdout.txt").read_text()
     if "No module named" in (tmp_path / "output/stderr.txt").read_text():

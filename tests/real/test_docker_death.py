@@ -208,7 +208,7 @@ FIGHT = "import os, signal\nwhile True:\n  try: os.kill(-1, signal.SIGSTOP)\n  e
 async def test_what_begins_only_when_all_was_ended_is_ended_too(
     bench: Bench, late: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("proctor.sandbox.docker.keeper._ANSWER_SEC", 1.0)
+    monkeypatch.setattr("proctor.sandbox.docker.keeper._ANSWER_SEC", 3.0)
     world = await bench.start()
     began = 0
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Iterator
+import secrets
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from docker_bench import BUSYBOX, Bench, admitted, bench, call, image_id, kind
+from engine_left import docker
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -55,17 +57,19 @@ def builds(bench: Bench, tmp_path: Path) -> Iterator[Builds]:
             call("DELETE", f"images/{tag}", params={"force": "1"})
 
 
-def containers_of_builds() -> int:
-    rows = call("GET", "containers/json", params={"all": "1"})
-    return sum("proctor" not in " ".join(row["Names"]) for row in rows)
+@pytest.fixture
+def word() -> str:
+    """In the commands of one test's builds, and of nobody's else."""
+    return f"begun-{secrets.token_hex(8)}"
 
 
-async def until_runs(word: str, runs: bool = True) -> None:
-    """Until a container does, or does not, run a command with the word."""
-    for _ in range(1000):
+async def until_runs(word: str, runs: bool = True, over: Callable[[], object] = lambda: False) -> str:
+    """Until a container does, or does not, run a command with the word, or that is over; the container's id."""
+    for _ in range(20_000):
         rows = call("GET", "containers/json", params={"all": "1"})
-        if any(word in row["Command"] for row in rows) is runs:
-            return
+        found = [row["Id"] for row in rows if word in row["Command"]]
+        if bool(found) is runs or over():
+            return "".join(found[:1])
         await asyncio.sleep(0.01)
     raise AssertionError(f"{word} runs: {not runs}")
 
@@ -168,14 +172,14 @@ async def test_what_is_built_is_used_again(bench: Bench, builds: Builds) -> None
     assert (await DockerKind().provide(image, bench.admitted)).id == facts[0].id
 
 
-async def test_a_build_that_fails_says_the_end_of_its_log(bench: Bench, builds: Builds) -> None:
-    before = containers_of_builds()
-    image = builds.image("FROM busybox:latest\nRUN seq 1 2000; echo 'it is here'; exit 3\n")
+async def test_a_build_that_fails_says_the_end_of_its_log(bench: Bench, builds: Builds, word: str) -> None:
+    image = builds.image(f"FROM busybox:latest\nRUN seq 1 2000; echo 'it is here'; echo {word}; exit 3\n")
     with pytest.raises(Refusal) as refused:
         await bench.kind.provide(image, bench.admitted)
     assert refused.value.reason is Reason.IMAGE_BUILD_FAILED
     assert "it is here" in refused.value.message and "\n1\n" not in refused.value.message
-    assert containers_of_builds() <= before and layers(bench) == []
+    await until_runs(word, False)
+    assert layers(bench) == []
 
 
 @pytest.mark.parametrize(
@@ -205,16 +209,18 @@ async def test_of_builds_nothing_but_images_stays(bench: Bench, builds: Builds, 
 
 
 async def test_builds_of_one_run_share_layers_and_are_left_alone_while_another_fails(
-    bench: Bench, builds: Builds
+    bench: Bench, builds: Builds, word: str
 ) -> None:
     shared = "FROM busybox:latest AS one\nRUN date +%s%N > /made\n"
     first = await bench.kind.provide(builds.image(shared), bench.admitted)
     # its first stage is no image's, and nothing runs in it
-    rest = "RUN echo two > /two\nFROM busybox:latest\nRUN echo begun-98763 && sleep 3\nCOPY --from=one /made /two /\n"
+    waits = f"echo {word}; until test -e /go; do sleep 0.1; done"
+    rest = f"RUN echo two > /two\nFROM busybox:latest\nRUN {waits}\nCOPY --from=one /made /two /\n"
     coming = asyncio.create_task(bench.kind.provide(builds.image(shared + rest), bench.admitted))
-    await until_runs("98763")
+    container = await until_runs(word)
     with pytest.raises(Refusal):
         await bench.kind.provide(builds.image(shared + "RUN exit 3\n"), bench.admitted)
+    docker("exec", container, "touch", "/go")
     said = [(await bench.run(await bench.start(image=facts.id), "cat /made"))[1] for facts in (first, await coming)]
     assert said[0] == said[1] and layers(bench) == []
 
@@ -241,11 +247,12 @@ async def test_an_image_holds_its_context_and_nothing_of_who_built_it(
 
 
 @pytest.mark.parametrize("how", ["cancelled", "deadline"])
-async def test_nothing_of_a_build_that_is_broken_off_stays(bench: Bench, builds: Builds, how: str) -> None:
-    image = builds.image("FROM busybox:latest\nRUN echo begun-98761 && sleep 98761\n", timeout_sec=3.0)
+async def test_nothing_of_a_build_that_is_broken_off_stays(bench: Bench, builds: Builds, how: str, word: str) -> None:
+    seconds = 3.0 if how == "deadline" else 600.0
+    image = builds.image(f"FROM busybox:latest\nRUN echo {word} && sleep 98761\n", timeout_sec=seconds)
     coming = asyncio.create_task(bench.kind.provide(image, bench.admitted))
 
-    await until_runs("98761")
+    await until_runs(word, over=coming.done)
     if how == "cancelled":
         coming.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -254,7 +261,7 @@ async def test_nothing_of_a_build_that_is_broken_off_stays(bench: Bench, builds:
         with pytest.raises(Refusal) as refused:
             await coming
         assert refused.value.reason is Reason.IMAGE_BUILD_FAILED
-    await until_runs("98761", False)
+    await until_runs(word, False)
     assert layers(bench) == []
 
 

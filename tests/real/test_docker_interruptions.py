@@ -144,7 +144,7 @@ def test_interrupted_runs_come_to_the_same_grades_and_leave_nothing(
         elif known and chance.random() < 0.5:
             pruned(proctor, run, engine)
     print(dict(happened))
-    assert sum(happened.values()) > 1, "it ended before it was interrupted twice"
+    assert sum(happened.values()) > 0, "it ended before it was interrupted once"
     status, said = proctor("resume", run, "--waive", "git_dirty", "--quiet")
     assert (status, "run_complete" in said) in ((0, False), (3, True)), said
     assert proctor("run", study, "--out", whole, "--waive", "git_dirty", "--quiet")[0] == 0

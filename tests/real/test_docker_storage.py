@@ -17,7 +17,7 @@ __all__ = ["admitted", "bench", "kind"]
 pytestmark = pytest.mark.real
 
 MIB = 2**20
-FILL = "while :; do head -c 1048576 /dev/urandom >> {path} || exit 3; sleep 0.002; done"
+FILL = "while :; do head -c 1048576 /dev/urandom >> {path} || exit 3; sleep 0.02; done"
 
 
 @pytest.fixture(autouse=True)

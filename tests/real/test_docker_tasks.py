@@ -184,7 +184,7 @@ def test_an_image_that_is_named_for_the_verifier_has_its_tests_in_it(proctor: Pr
     (context / "Dockerfile").write_text(f"FROM {BASE}\nCOPY test.sh /tests/\nWORKDIR /of-the-verifier\n")
     wanted = 'test "$(cat /w/answer) $(pwd)" = "right /of-the-verifier"'
     (context / "test.sh").write_text(f"echo 0 > /logs/verifier/reward.txt\n{wanted} || exit 1\n{WRITES_ONE}")
-    made = subprocess.run(["docker", "build", "-q", "-t", image, context], capture_output=True, timeout=120)
+    made = subprocess.run(["docker", "build", "-q", "-t", image, context], capture_output=True, timeout=600)
     assert made.returncode == 0, made.stderr
     files = {
         "task.toml": f"artifacts = ['/w/answer']\n[verifier.environment]\ndocker_image = '{image}'\n",

@@ -7,7 +7,9 @@ import os
 import secrets
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -33,7 +35,7 @@ from proctor.evidence.kinds import Kind
 __all__ = ["others", "proctor", "relay"]
 pytestmark = pytest.mark.real
 
-SLOW = "echo right > /app/answer; sleep 3"
+HELD = "echo right > /app/answer; until [ -e /tmp/go ]; do sleep 0.1; done"
 FOUR = {f"t{number}": WORD for number in range(4)}
 ALL_PASS = {"trials": 4, "finals": 4, "pass": 4, "fail": 0, "ungraded": 0}
 
@@ -75,6 +77,26 @@ def begun(proctor: Proctor, study: Path, run: Path, agents: int) -> subprocess.P
     return process
 
 
+@contextmanager
+def going(engine: OnTheEngine) -> Iterator[None]:
+    """Let go of all agents that are held, while the block lasts."""
+    ended = threading.Event()
+
+    def work() -> None:
+        while not ended.wait(0.1):
+            with suppress(AssertionError):  # what was listed has gone
+                for each in engine.containers():
+                    subprocess.run(["docker", "exec", each, "touch", "/tmp/go"], capture_output=True, timeout=600)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
 def over(process: subprocess.Popen[str]) -> tuple[int, str]:
     with process:
         said = process.communicate(timeout=ENOUGH_SEC)[0]
@@ -91,7 +113,7 @@ def test_an_engine_that_dies_ends_the_run_which_goes_on_when_it_is_back(
     run = tmp_path / "run"
     engine = OnTheEngine(run, "none")
     proctor.env["DOCKER_HOST"] = relay.endpoint
-    process = begun(proctor, make_study(tmp_path / "study", command=SLOW, tasks=FOUR, stage="lanes = 2\n"), run, 2)
+    process = begun(proctor, make_study(tmp_path / "study", command=HELD, tasks=FOUR, stage="lanes = 2\n"), run, 2)
     relay.close()
     status, said = over(process)
     assert (status, ended(run)["exit_status"], ended(run)["reason"]) == (5, 5, "docker_unavailable"), said
@@ -104,7 +126,8 @@ def test_an_engine_that_dies_ends_the_run_which_goes_on_when_it_is_back(
     assert (status, "docker_unavailable" in said) == (3, True), said
 
     relay.open()
-    status, said = resume(proctor, run)
+    with going(engine):
+        status, said = resume(proctor, run)
     assert (status, ended(run)["totals"]) == (0, ALL_PASS), said
     proctor.check(run)
     engine.check()
@@ -116,10 +139,12 @@ def test_a_container_that_others_end_is_a_lost_sandbox_and_tried_again(
 ) -> None:
     run = tmp_path / "run"
     engine = OnTheEngine(run, "none")
-    process = begun(proctor, make_study(tmp_path / "study", command=SLOW), run, 1)
+    process = begun(proctor, make_study(tmp_path / "study", command=HELD), run, 1)
     (container,) = engine.containers()
     docker(*{"kill": ["kill"], "rm": ["rm", "-f"], "stop": ["stop", "-t", "0"]}[how], container)
-    status, said = over(process)
+    until("the other one works", lambda: process.poll() is not None or has_entry(run, Kind.AGENT_STARTED, 2)())
+    with going(engine):
+        status, said = over(process)
     assert (status, outcomes(run)) == (0, {"infrastructure": 1, "completed": 1}), said
     lost = [body for body in bodies(run, Kind.ATTEMPT_ENDED) if body["outcome"] == "infrastructure"]
     assert [body["exception"] for body in lost] == ["sandbox_lost"]
@@ -179,14 +204,14 @@ def test_a_build_that_never_ends_has_its_time_and_leaves_nothing(proctor: Procto
     study = make_study(
         tmp_path / "study",
         dockerfile=f"FROM {BASE}\nENV MARK={mark}\nRUN echo so far so good && sleep 1000\n",
-        toml="[environment]\nbuild_timeout_sec = 3.0\n",
+        toml="[environment]\nbuild_timeout_sec = 10.0\n",
         stage="replacements = 0\n",
     )
     status, said = proctor("run", study, "--out", run, "--waive", "git_dirty", "--quiet")
     assert status == 1, said
     (body,) = bodies(run, Kind.ATTEMPT_ENDED)
     assert (body["outcome"], body["exception"]) == ("infrastructure", "image_build_failed")
-    assert "so far so good" in body["message"] and "3 s" in body["message"]
+    assert "so far so good" in body["message"] and "10 s" in body["message"]
     proctor.check(run)
     engine.check()
 
@@ -215,15 +240,17 @@ def test_a_run_folder_whose_disk_is_full_ends_on_the_record(proctor: Proctor, sm
     run = small_disk / "run"
     engine = OnTheEngine(run, "none")
     study = make_study(
-        proctor.home / "study", command=f"{SLOW}; head -c 300000 /dev/urandom", tasks=FOUR, stage="lanes = 2\n"
+        proctor.home / "study", command=f"{HELD}; head -c 300000 /dev/urandom", tasks=FOUR, stage="lanes = 2\n"
     )
     process = begun(proctor, study, run, 2)
     fill(small_disk / "others")
-    status, said = over(process)
+    with going(engine):
+        status, said = over(process)
     assert (status, ended(run)["exit_status"], ended(run)["reason"]) == (5, 5, "disk_full"), said
     engine.check()
     (small_disk / "others").unlink()
-    status, said = resume(proctor, run)
+    with going(engine):
+        status, said = resume(proctor, run)
     assert (status, ended(run)["totals"]) == (0, ALL_PASS), said
     proctor.check(run)
     engine.check()
@@ -231,7 +258,7 @@ def test_a_run_folder_whose_disk_is_full_ends_on_the_record(proctor: Proctor, sm
 
 def test_a_run_that_lives_keeps_what_it_has_while_others_begin_and_are_pruned(proctor: Proctor, tmp_path: Path) -> None:
     slow, quick = tmp_path / "slow", tmp_path / "quick"
-    process = begun(proctor, make_study(tmp_path / "long", command=SLOW, tasks=FOUR, stage="lanes = 2\n"), slow, 2)
+    process = begun(proctor, make_study(tmp_path / "long", command=HELD, tasks=FOUR, stage="lanes = 2\n"), slow, 2)
     study = make_study(tmp_path / "short")
     # however long the others take, it is not over before
     process.send_signal(signal.SIGSTOP)
@@ -242,7 +269,8 @@ def test_a_run_that_lives_keeps_what_it_has_while_others_begin_and_are_pruned(pr
         assert (status, "run_locked" in said) == (3, True), said
     finally:
         process.send_signal(signal.SIGCONT)
-    assert over(process)[0] == 0
+    with going(OnTheEngine(slow, "none")):
+        assert over(process)[0] == 0
     assert (outcomes(slow), ended(slow)["totals"]) == ({"completed": 4}, ALL_PASS)
     for run in (slow, quick):
         proctor.check(run)

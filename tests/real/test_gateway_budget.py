@@ -95,7 +95,7 @@ def test_64_agents_with_a_budget_for_half_leave_a_run_that_verifies(proctor: Pro
         models={"luna": dear("luna", "luna", most=20)},
         money=Plan({"luna": "100"}, allocation=str(half), margin="20"),
         blocks=AGENTS,
-        agent=f'name = "command"\ntimeout = "2m"\ncommand = {json.dumps(command)}\n',
+        agent=f'name = "command"\ntimeout = "20m"\ncommand = {json.dumps(command)}\n',
         grading="",
         top="",
         stage=f"lanes = {AGENTS}\n",
@@ -131,7 +131,7 @@ async def test_a_thousand_connections_at_once(tmp_path: Path) -> None:
         await together.wait()
         return web.Response(body=chat().body)
 
-    async with provider(answer) as it, doorway(tmp_path, model(it.url), connections=0) as way:
+    async with provider(answer) as it, doorway(tmp_path, model(it.url, request_timeout_sec=1200), connections=0) as way:
         answers = await asyncio.gather(*(way.post(asking()) for _ in range(1_000)))
         done = await way.bodies(Kind.EXCHANGE_ENDED)
     assert {status for status, _, _ in answers} == {200}

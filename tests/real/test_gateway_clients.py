@@ -22,7 +22,7 @@ from scripted_models import INPUT, OUTPUT, Run, Say, ScriptedModels, serving
 __all__ = ["sdks"]
 
 SOURCES = Path(__file__).resolve().parents[2] / "src"
-SEC = 180
+SEC = 1200
 CODEX = """
 model = "gpt-x"
 model_provider = "own"

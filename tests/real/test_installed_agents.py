@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -89,9 +90,15 @@ async def at_work(
     output = any_bench.folder / "agent"
     output.mkdir()
     async with serving(models, await started.listen()):
-        door = Door(models.base_url, TOKEN, client.model, client.api, "high", 4_000, lambda: models.last_ns)
+
+        def last_ns() -> int:
+            """A model that is to fall silent was heard just now, until it has."""
+            talks = models.silent_from is not None and len(models.main) <= models.silent_from
+            return time.monotonic_ns() if talks else models.last_ns
+
+        door = Door(models.base_url, TOKEN, client.model, client.api, "high", 4_000, last_ns)
         yield replace(
-            Turn(started, "Write the right word into answer.", "/app", {}, None, output, 120.0, door=door), **said
+            Turn(started, "Write the right word into answer.", "/app", {}, None, output, 1200.0, door=door), **said
         )
 
 
@@ -201,7 +208,7 @@ async def test_servers_of_the_task_are_started(any_bench: AnyBench, tmp_path: Pa
 async def test_a_model_that_falls_silent_ends_each_as_idle(any_bench: AnyBench, tmp_path: Path, client: Client) -> None:
     agent = client.made(tmp_path)
     models = ScriptedModels([WRITE], silent_from=1)
-    async with at_work(any_bench, agent, client, models, idle_sec=START_SEC) as turn:
+    async with at_work(any_bench, agent, client, models, idle_sec=3.0) as turn:
         ended = await agent.act(turn)
         assert await turn.sandbox.kill_all() == 0
     assert (ended.limit_hit, ended.timed_out) == ("idle", False)
@@ -253,8 +260,9 @@ async def test_what_an_agent_asks_of_another_model_is_seen_and_ends_nothing(
 ) -> None:
     client = CLIENTS[name]
     agent = client.made(tmp_path, **settings)
-    # until the other model was asked for the main thread has something to do
-    models = ScriptedModels([use, Run("sleep 1"), WRITE, client.last], model=MODEL)
+    models = ScriptedModels([use, Run("true"), WRITE, client.last], model=MODEL)
+    # the main thread goes on once the other model was asked for
+    models.until = lambda: any(seen.status == 404 for seen in models.seen)
     async with at_work(any_bench, agent, client, models) as turn:
         assert (await agent.act(turn)).exit_code == 0, logs(turn)
         _, answer = await any_bench.run(turn.sandbox, "sh", "-c", "cat /app/answer")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from each_kind import kind_or_skip
 from provider_runs import KEY, VARIABLE, model
-from real_runs import Leftovers, Proctor, bodies, finals, proctor, write_task
+from real_runs import Leftovers, Proctor, bodies, finals, has_entry, proctor, write_task
 
 from money_runs import Plan, check_money
 from proctor.agents.bundles import find_bundle
@@ -51,14 +51,14 @@ async def run(
     async with serving(models):
         api = APIS[agent]
         base_url = models.base_url + ("" if api == "anthropic" else "/v1")
-        called = model("moon", base_url, api, max_output_tokens=4_000, request_timeout="60s")
+        called = model("moon", base_url, api, max_output_tokens=4_000, request_timeout="10m")
         # Claude Code marks what may be cached
         called += 'cache_read = "1"\ncache_write = "1"\n'
         # a dollar for a token, and as many tokens at worst as a request has bytes
         money = Plan({"moon": "1000"}, allocation=f"{dollars}", margin=f"{dollars}").text(1)
         (folder / "study.toml").write_text(
             f'[study]\nname = "installed"\n[tasks]\npath = "tasks"\n[draw]\nseed = 20261130\n[models.moon]\n{called}'
-            f'[agent]\nname = "{agent}"\ntimeout = "2m"\n{more}[sandbox]\nkind = "{kind}"\nnetwork = "gateway-only"\n'
+            f'[agent]\nname = "{agent}"\ntimeout = "10m"\n{more}[sandbox]\nkind = "{kind}"\nnetwork = "gateway-only"\n'
             f'[arms.plain]\n[stages.main]\ntype = "standard"\nlanes = 1\n{money}'
         )
         words = ("run", folder, "--out", proctor.home / "run", "--waive", "git_dirty", "--yes", "--quiet")
@@ -111,7 +111,10 @@ async def test_each_solves_a_task_with_every_call_priced(proctor: Proctor, kind:
 async def test_what_is_asked_of_another_model_is_refused_and_on_the_record(
     proctor: Proctor, kind: str, agent: str, more: str, use: Use
 ) -> None:
-    told = await run(proctor, kind, agent, ScriptedModels([use, Run("sleep 2"), WRITE, Say("Done.")]), more)
+    models = ScriptedModels([use, Run("true"), WRITE, Say("Done.")])
+    # the main thread goes on once the other model was asked for
+    models.until = has_entry(proctor.home / "run", Kind.EXCHANGE_REFUSED)
+    told = await run(proctor, kind, agent, models, more)
     holds(proctor, told, exchanges=4)
     refused = bodies(told.run, Kind.EXCHANGE_REFUSED)
     assert {body["reason"] for body in refused} == {"model_not_listed"}
@@ -128,7 +131,7 @@ async def test_what_an_agent_does_beside_its_own_work_is_priced(proctor: Proctor
 @kinds
 async def test_a_model_that_falls_silent_ends_the_attempt_as_idle(proctor: Proctor, kind: str) -> None:
     models = ScriptedModels([WRITE], silent_from=1)
-    told = await run(proctor, kind, "codex", models, 'idle_timeout = "8s"\n')
+    told = await run(proctor, kind, "codex", models, 'idle_timeout = "15s"\n')
     assert told.status == 0, told.said
     proctor.check(told.run)
     (ended,) = bodies(told.run, Kind.AGENT_ENDED)
@@ -178,7 +181,7 @@ async def test_an_agent_that_gives_up_on_its_provider_is_replaced(proctor: Proct
 
 async def test_an_agent_whose_model_the_study_keeps_it_from_is_not_graded(proctor: Proctor) -> None:
     dear = 'settings = { config = { model = { model_kwargs = { service_tier = "priority" } } } }\n'
-    told = await run(proctor, "namespace", "mini-swe-agent", ScriptedModels([WRITE]), dear + 'idle_timeout = "20s"\n')
+    told = await run(proctor, "namespace", "mini-swe-agent", ScriptedModels([WRITE]), dear + 'idle_timeout = "30s"\n')
     assert told.status == 1, told.said
     proctor.check(told.run)
     assert [(grade, reason) for grade, reason, _ in finals(told.run).values()] == [("ungraded", "feature_unpriced")]

@@ -21,7 +21,9 @@ from real_runs import (
     entries,
     finals,
     is_live,
+    is_over,
     proctor,
+    stop_before,
     until,
     write_study,
 )
@@ -64,16 +66,25 @@ def test_a_study_that_is_killed_again_and_again_equals_one_that_is_not(proctor: 
     chance = random.Random(seed)
     study, run, whole = make_study(tmp_path / "study"), tmp_path / "run", tmp_path / "whole"
     left = Leftovers()
-    apart = 2 * TASKS * EPOCHS * ENTRIES // (KILLS + 2)
-    known = b""
+    known, kills = b"", 0
     for opening in range(KILLS):
         words = ["resume", run] if (run / "journal.jsonl").exists() else ["run", study, "--out", run]
         process = proctor.start(*words, "--waive", "git_dirty", "--quiet", start_new_session=True)
-        grown = len(known.splitlines()) + chance.choice([0, 1, 3, *[chance.randint(1, 2 * apart)] * 5])
-        known = _kill_at(process, run, known, grown, whole_group=chance.random() < 0.5)
+        before = _lines(run).count(b"\n")
+        far = max(5, stop_before(2 * TASKS * EPOCHS * ENTRIES, opening, KILLS) - before)
+        # once at least attempts are in flight
+        soon = [] if opening == 0 else [0, 1, 3]
+        lines = before + chance.choice([*soon, *[chance.randint(min(far, 100), far)] * 5])
+        known = _kill_at(process, run, known, lines, whole_group=chance.random() < 0.5)
         assert not is_live(run), opening
-    status, said = proctor("resume", run, "--waive", "git_dirty", "--quiet")
-    assert status == 0, said
+        if is_over(run):
+            break
+        kills += 1
+    # a busy machine may let it end sooner, or kill it when nothing was left to do
+    assert kills > 0, "it ended before it was killed once"
+    if not is_over(run):
+        status, said = proctor("resume", run, "--waive", "git_dirty", "--quiet")
+        assert status == 0, said
     assert (run / "journal.jsonl").read_bytes().startswith(known)
     assert proctor("run", study, "--out", whole, "--waive", "git_dirty", "--quiet")[0] == 0
 
@@ -85,23 +96,24 @@ def test_a_study_that_is_killed_again_and_again_equals_one_that_is_not(proctor: 
     _check_disclosed(proctor, run)
 
 
+def _lines(run: Path) -> bytes:
+    """Those of the journal that are whole."""
+    path = run / "journal.jsonl"
+    data = path.read_bytes() if path.exists() else b""
+    return data[: data.rfind(b"\n") + 1]
+
+
 def _kill_at(process: subprocess.Popen[str], run: Path, known: bytes, lines: int, *, whole_group: bool) -> bytes:
     """Kill it once the journal has so many lines; returns the lines that were whole on the disk before that."""
-
-    def seen() -> bytes:
-        path = run / "journal.jsonl"
-        data = path.read_bytes() if path.exists() else b""
-        return data[: data.rfind(b"\n") + 1]
-
     with process:
-        until("the journal grows", lambda: process.poll() is not None or seen().count(b"\n") >= lines, ENOUGH_SEC)
-        durable = seen()
-        if whole_group:
+        until("the journal grows", lambda: process.poll() is not None or _lines(run).count(b"\n") >= lines)
+        durable = _lines(run)
+        if whole_group and process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
         said = process.communicate(timeout=ENOUGH_SEC)[0]
-    assert process.returncode == -signal.SIGKILL, said
+    assert process.returncode == -signal.SIGKILL or (process.returncode == 0 and is_over(run)), said
     assert durable.startswith(known)
     return durable
 
@@ -117,5 +129,5 @@ def _check_disclosed(proctor: Proctor, run: Path) -> None:
     assert sum(group["superseded"] for group in summary["groups"]) == len(superseded)
     assert sum(group["replaced"] for group in summary["groups"]) == 0
     openings = sum(entry.kind in (Kind.RUN_ADMITTED, Kind.RUN_RESUMED) for entry in entries(run))
-    assert summary["openings"] == openings > KILLS // 2
+    assert summary["openings"] == openings > 1
     assert "superseded" in proctor("results", run)[1]

@@ -40,7 +40,7 @@ api = "chat"
 model = "m-1"
 api_key_env = "{VARIABLE}"
 max_output_tokens = {HELD}
-request_timeout = "20s"
+request_timeout = "10m"
 base_url = "{{url}}"
 [models.m.price]
 input = "0"

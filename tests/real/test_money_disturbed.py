@@ -15,7 +15,7 @@ from provider_runs import KEY, VARIABLE, model, provider, study_of
 from real_runs import ENOUGH_SEC, Proctor, bodies, ended, finals, has_entry, proctor, until
 from small_disks import fill, mounted
 
-from money_runs import Plan, check_money, sums, write_study
+from money_runs import check_money
 from proctor.core.money import Usd
 from proctor.evidence.kinds import Kind
 from proctor.evidence.reader import read_blob
@@ -34,16 +34,17 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     yield from mounted(tmp_path, "24m")
 
 
-def rows_study(proctor: Proctor, rows: int) -> Path:
-    money = Plan({"practice": "0.20"}, allocation="0.30", margin="0.10")
-    return write_study(proctor.home / "study", rows=sums(rows), money=money, stage="lanes = 8\n")
-
-
-def test_a_disk_that_fills_up_while_money_is_spent(proctor: Proctor, small_disk: Path) -> None:
-    study, run = rows_study(proctor, 600), small_disk / "run"
+def test_a_disk_that_fills_up_while_money_is_spent(
+    proctor: Proctor, provider: ScriptedProvider, small_disk: Path
+) -> None:
+    proctor.env[VARIABLE] = KEY
+    models = {"mine": model("mine", f"{provider.url}/well")}
+    study, run = study_of(proctor, models, rows=200, stage="lanes = 8\n"), small_disk / "run"
+    provider.held_from = 68
     with proctor.start("run", study, "--out", run, *QUIET) as process:
         until("it spends", lambda: process.poll() is not None or has_entry(run, Kind.EXCHANGE_ENDED, 60)())
         fill(small_disk / "others")
+        provider.go_on()
         said = process.communicate(timeout=ENOUGH_SEC)[0]
     assert process.returncode == 5, said
     assert (ended(run)["exit_status"], ended(run)["reason"]) == (5, "disk_full"), said
@@ -53,25 +54,21 @@ def test_a_disk_that_fills_up_while_money_is_spent(proctor: Proctor, small_disk:
     status, said = proctor("resume", run, *QUIET)
     assert status == 0, said
     proctor.check(run)
-    assert len(finals(run)) == 600
+    assert len(finals(run)) == 200
     after = check_money(run)
     assert after.superseded == before.superseded, "what was lost is said once"
-    assert after.total - after.superseded == _cost_of(proctor, study)
-
-
-def _cost_of(proctor: Proctor, study: Path) -> Usd:
-    whole = proctor.home / "whole"
-    assert proctor("run", study, "--out", whole, *QUIET)[0] == 0
-    return check_money(whole).total
+    assert after.total - after.superseded == Usd(200 * sum(USAGE) * 10**12)
 
 
 def test_a_pause_spends_nothing_until_it_ends(proctor: Proctor, provider: ScriptedProvider) -> None:
     proctor.env[VARIABLE] = KEY
     models = {"mine": model("mine", f"{provider.url}/takes-its-time")}
     study, run = study_of(proctor, models, rows=80, stage="lanes = 4\n"), proctor.home / "run"
+    provider.held_from = 12
     with proctor.start("run", study, "--out", run, *QUIET) as process:
         until("it spends", lambda: process.poll() is not None or has_entry(run, Kind.EXCHANGE_ENDED, 8)())
         assert proctor("pause", run)[0] == 0
+        provider.go_on()
 
         def at_rest() -> bool:
             said = json.loads(proctor("status", run, "--json")[1])
@@ -116,7 +113,7 @@ def test_what_was_asked_before_a_death_is_on_the_record(proctor: Proctor, provid
     print(f"seed {seed}")
     chance = random.Random(seed)
     models = {"mine": model("mine", f"{provider.url}/takes-its-time")}
-    study, run = study_of(proctor, models, rows=90, each=200_000, stage="lanes = 6\n"), proctor.home / "run"
+    study, run = study_of(proctor, models, rows=130, each=200_000, stage="lanes = 6\n"), proctor.home / "run"
     for _ in range(4):
         words = ["resume", run] if (run / "journal.jsonl").exists() else ["run", study, "--out", run]
         more = len(provider.asked) + chance.randint(1, 20)
@@ -129,7 +126,7 @@ def test_what_was_asked_before_a_death_is_on_the_record(proctor: Proctor, provid
     assert status == 0, said
     proctor.check(run)
     counted = check_money(run)
-    assert counted.total - counted.superseded == Usd(90 * sum(USAGE) * 10**12)
+    assert counted.total - counted.superseded == Usd(130 * sum(USAGE) * 10**12)
     assert counted.outcomes["unknown"] > 0
     came = Counter(json.dumps(asked.body, sort_keys=True) for asked in provider.asked)
     settled, unknown = Counter[str](), Counter[str]()
@@ -159,7 +156,7 @@ def test_an_abort_while_a_limited_provider_is_waited_for(
         for number in signals:
             process.send_signal(number)
             until("it is heard", lambda: process.poll() is not None or has_entry(run, Kind.RUN_DRAINING)())
-        said = process.communicate(timeout=30)[0]
+        said = process.communicate(timeout=45)[0]
     assert (process.returncode, ended(run)["exit_status"]) == (status, status), said
     proctor.check(run)
     counted = check_money(run)

@@ -30,7 +30,7 @@ def test_a_ceiling_in_the_middle_of_a_conversation(proctor: Proctor, tmp_path: P
         money=Plan({"luna": "100"}, allocation="1300", margin="100"),
         blocks=tasks,
         arms="[arms.plain]\n",
-        agent='name = "toolloop"\ntimeout = "1m"\n[agent.settings]\nsteps = 12\n',
+        agent='name = "toolloop"\ntimeout = "10m"\n[agent.settings]\nsteps = 12\n',
         grading="",
         stage="lanes = 1\n",
     )

@@ -88,7 +88,7 @@ FORBIDDEN = """
 import json, sys
 from proctor.core.tokens import seal_probe
 from proctor.sandbox.namespace.kind import NamespaceKind
-seen = NamespaceKind().probe(seal_probe(20))
+seen = NamespaceKind().probe(seal_probe(60))
 print(json.dumps([seen.available, [refusal.as_record() for refusal in seen.refusals]]))
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -22,6 +23,8 @@ from proctor.sandbox.base import Limits
 __all__ = ["admitted", "bench", "kind"]
 pytestmark = pytest.mark.real
 
+# no other sleeps as long: the same tests may run beside these, as another user
+NAP = str(10**8 + secrets.randbelow(10**8))
 RUNNER = """
 import asyncio, sys
 from pathlib import Path
@@ -35,18 +38,18 @@ async def main(folder):
     spec = SandboxSpec(name="w", scratch=folder / "scratch", limits=Limits(pids=60))
     first, second = await kind.start(spec, admitted), await kind.start(spec, admitted)
     await second.capture()
-    script = "setsid sleep 98765 & sh -c 'trap \\"\\" TERM HUP INT; sleep 98765' & echo begun; sleep 98765"
+    script = "setsid sleep NAP & sh -c 'trap \\"\\" TERM HUP INT; sleep NAP' & echo begun; sleep NAP"
     await first.exec(Exec(("sh", "-c", script), stdout=folder / "out"))
 
 asyncio.run(main(Path(sys.argv[1])))
-"""
+""".replace("NAP", NAP)
 
 
 def sleepers() -> list[int]:
     found = []
     for path in Path("/proc").iterdir():
         try:
-            if b"98765" in (path / "cmdline").read_bytes():
+            if NAP.encode() in (path / "cmdline").read_bytes():
                 found.append(int(path.name))
         except (OSError, ValueError):
             continue
@@ -60,7 +63,7 @@ def pruned(bench: Bench, folder: Path) -> list[str]:
 
 
 async def until(what: str, done: Callable[[], object]) -> None:
-    for _ in range(2000):
+    for _ in range(20_000):
         if done():
             return
         await asyncio.sleep(0.01)
@@ -86,7 +89,9 @@ async def test_a_killed_runner_leaves_no_process_and_prune_finds_the_rest(bench:
     assert pruned(bench, tmp_path) == []
 
 
-def test_what_a_runner_left_is_pruned_at_once_after_its_kill_again_and_again(bench: Bench, tmp_path: Path) -> None:
+def test_what_a_runner_left_is_pruned_at_once_after_its_kill_again_and_again(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The runner is dying, then dead and not waited for: neither keeps what it left."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     for number in range(5):
@@ -101,7 +106,9 @@ def test_what_a_runner_left_is_pruned_at_once_after_its_kill_again_and_again(ben
         said = [json.loads((world / "marker.json").read_text()) for world in worlds]
         groups = [Path(group) for each in said for group in each["groups"]]
         runner.kill()
-        removed = pruned(bench, folder)
+        with monkeypatch.context() as patch:
+            patch.setattr("proctor.sandbox.namespace.kind._DYING_SEC", 600.0)
+            removed = pruned(bench, folder)
         assert {str(world) for world in worlds} <= set(removed)
         assert list((folder / "scratch").iterdir()) == [] and not any(group.exists() for group in groups)
         assert sleepers() == []
@@ -109,7 +116,9 @@ def test_what_a_runner_left_is_pruned_at_once_after_its_kill_again_and_again(ben
     assert (tmp_path / "said").read_text() == ""  # nor does what served the runner complain
 
 
-def test_a_living_process_is_waited_for_and_spared(bench: Bench, tmp_path: Path) -> None:
+def test_a_living_process_is_waited_for_and_spared(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (bench.scratch / "shell").mkdir(parents=True)
     with subprocess.Popen(["sleep", "1000"]) as process:
         started = int(Path(f"/proc/{process.pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
@@ -124,6 +133,7 @@ def test_a_living_process_is_waited_for_and_spared(bench: Bench, tmp_path: Path)
         (bench.scratch / "shell/marker.json").write_text(json.dumps(said))
         assert pruned(bench, tmp_path) == [] and (bench.scratch / "shell").is_dir()
         process.kill()  # and nobody waits for it yet
+        monkeypatch.setattr("proctor.sandbox.namespace.kind._DYING_SEC", 600.0)
         assert pruned(bench, tmp_path) == [str(bench.scratch / "shell")]
 
 
@@ -158,10 +168,10 @@ async def test_a_kept_world_is_not_pruned_and_can_still_be_forked_and_released(b
 
 async def test_a_lost_keeper_is_a_typed_refusal_and_stop_still_cleans_up(bench: Bench) -> None:
     world = await bench.start()
-    running = asyncio.create_task(bench.run(world, "echo begun; sleep 98764", deadline_sec=100))
+    running = asyncio.create_task(bench.run(world, f"echo begun; sleep {NAP}"))
     out = bench.folder / "out"
     await until("the command begins", lambda: out.exists() and out.read_text() == "begun\n")
-    keeper = next(pid for pid in parents_of(b"98764"))
+    keeper = next(pid for pid in parents_of(NAP.encode()))
     os.kill(keeper, signal.SIGKILL)
     with pytest.raises(Refusal) as refused:
         await running

@@ -42,8 +42,8 @@ async def talk(bench: Bench, world: NamespaceSandbox, sock: socket.socket) -> tu
     """What a program inside says to a socket of ours, and hears."""
     answering = asyncio.create_task(answer_once(sock))
     script = TALK.format(sock.getsockname()[1])
-    _, heard = await bench.run(world, "", argv=("bash", "-c", script), deadline_sec=20.0)
-    async with asyncio.timeout(10):
+    _, heard = await bench.run(world, "", argv=("bash", "-c", script), deadline_sec=600.0)
+    async with asyncio.timeout(600):
         return await answering, heard
 
 
@@ -97,7 +97,7 @@ async def test_a_world_that_was_killed_refuses(bench: Bench) -> None:
     assert init is not None
     os.kill(init, signal.SIGKILL)
     with pytest.raises(Refusal):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(600):
             while True:  # its keeper is told by the kernel, and ends
                 await world.kill_all()
     with pytest.raises(Refusal) as refused:
@@ -244,7 +244,7 @@ async def test_what_is_left_running_serves_the_next_command_and_ends_with_it(ben
 
 async def test_at_its_deadline_nothing_is_left_running(bench: Bench) -> None:
     world = await bench.start()
-    ended, _ = await bench.run(world, f"{START}; sleep 1000", leave_running=True, deadline_sec=3.0)
+    ended, _ = await bench.cut(world, f"{START}; sleep 1000", "started", leave_running=True)
     assert ended.timed_out and ended.leftovers >= 1
     assert await world.kill_all() == 0
 
@@ -254,7 +254,7 @@ async def test_cancelled_nothing_is_left_running(bench: Bench) -> None:
     with await world.listen() as sock:
         script = f"{START}; {TALK.format(47600)}; sleep 1000"
         running = asyncio.create_task(bench.run(world, "", argv=("bash", "-c", script), leave_running=True))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(600):
             await answer_once(sock)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -24,13 +24,13 @@ pytestmark = pytest.mark.real
 async def test_storage_has_a_limit_over_many_files(bench: Bench) -> None:
     world = await bench.start(limits=Limits(storage_bytes=32 << 20), required_limits=frozenset({"storage"}))
     fill = "i=0; while :; do head -c 1000000 /dev/zero > /var/f$i; i=$((i+1)); sleep 0.005; done"
-    ended, _ = await bench.run(world, fill, deadline_sec=60)
+    ended, _ = await bench.run(world, fill, deadline_sec=600)
     assert (ended.limit_hit, ended.timed_out) == ("storage", False)
 
 
 async def test_storage_has_a_limit_on_one_file(bench: Bench) -> None:
     world = await bench.start(limits=Limits(storage_bytes=8 << 20))
-    ended, _ = await bench.run(world, "exec head -c 1000000000 /dev/zero > /var/f", deadline_sec=60)
+    ended, _ = await bench.run(world, "exec head -c 1000000000 /dev/zero > /var/f", deadline_sec=600)
     assert ended.limit_hit == "storage"
 
 
@@ -83,7 +83,7 @@ async def test_public_shares_the_hosts_network_and_says_so(bench: Bench) -> None
     world = await bench.start(network=Network.PUBLIC)
     server = await asyncio.start_server(lambda r, w: w.close(), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    script = f"import socket; socket.create_connection(('127.0.0.1', {port}), 5); print('reached')"
+    script = f"import socket; socket.create_connection(('127.0.0.1', {port}), 600); print('reached')"
     _, said = await bench.run(world, "", argv=("python3", "-c", script))
     server.close()
     await server.wait_closed()

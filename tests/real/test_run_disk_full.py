@@ -9,6 +9,7 @@ import pytest
 from real_runs import (
     ENOUGH_SEC,
     WORD,
+    Held,
     Leftovers,
     Proctor,
     bodies,
@@ -41,29 +42,31 @@ def resumed(proctor: Proctor, run: Path) -> None:
 
 
 def test_a_disk_that_othersfill(proctor: Proctor, small_disk: Path) -> None:
-    left, run = Leftovers(), small_disk / "run"
+    left, run, held = Leftovers(), small_disk / "run", Held()
     study = write_study(
         proctor.home / "study",
-        command="echo right > /app/answer; sleep 3; head -c 300000 /dev/urandom",
+        command=f"echo right > /app/answer; {held.command}; head -c 300000 /dev/urandom",
         tasks={f"t{number}": WORD for number in range(4)},
         stage="lanes = 2\n",
     )
     process = proctor.start("run", study, "--out", run, "--waive", "git_dirty", "--quiet")
     until("two agents work", lambda: process.poll() is not None or has_entry(run, Kind.AGENT_STARTED, 2)())
     fill(small_disk / "others")
-    with process:
+    with held.going(), process:
         said = process.communicate(timeout=ENOUGH_SEC)[0]
     assert process.returncode == 5, said
     assert (ended(run)["exit_status"], ended(run)["reason"]) == (5, "disk_full"), said
     assert outcomes(run) == {"interrupted": 2}
     left.check(run)
 
-    status, said = proctor("resume", run, "--waive", "git_dirty", "--json")
+    with held.going():
+        status, said = proctor("resume", run, "--waive", "git_dirty", "--json")
     # what the run itself gave back may be enough to be admitted, and is not enough to work
     assert (status in (3, 5), "disk_full" in said) == (True, True), said
     proctor.check(run)
     (small_disk / "others").unlink()
-    resumed(proctor, run)
+    with held.going():
+        resumed(proctor, run)
     left.check(run)
 
 

@@ -7,12 +7,14 @@ import os
 import shutil
 import signal
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from real_runs import (
     ENOUGH_SEC,
     WORD,
+    Held,
     Leftovers,
     Proctor,
     bodies,
@@ -30,12 +32,22 @@ from proctor.evidence.kinds import Kind
 __all__ = ["proctor"]
 pytestmark = pytest.mark.real
 
-WAITS = "echo right > /app/answer; i=0; while [ $i -lt {tenths} ]; do sleep 0.1; i=$((i+1)); done"
+RIGHT = "echo right > /app/answer"
 ALIKE = {f"t{number}": WORD for number in range(4)}
 
 
-def long(proctor: Proctor, *, tenths: int = 600, stage: str = "lanes = 2\n") -> Path:
-    return write_study(proctor.home / "study", command=WAITS.format(tenths=tenths), tasks=ALIKE, stage=stage)
+@pytest.fixture
+def held() -> Held:
+    return Held()
+
+
+def long(proctor: Proctor, held: Held, stage: str = "") -> Path:
+    """A study whose agents are at work until they are let go."""
+    return short(proctor, f"{RIGHT}; {held.command}", stage)
+
+
+def short(proctor: Proctor, command: str = RIGHT, stage: str = "") -> Path:
+    return write_study(proctor.home / "study", command=command, tasks=ALIKE, stage=f"lanes = 2\n{stage}")
 
 
 def begun(proctor: Proctor, study: Path, run: Path, *words: object) -> subprocess.Popen[str]:
@@ -52,8 +64,9 @@ def over(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, said
 
 
-def resumed(proctor: Proctor, run: Path, left: Leftovers) -> None:
-    status, said = proctor("resume", run, "--waive", "git_dirty", "--quiet")
+def resumed(proctor: Proctor, run: Path, left: Leftovers, held: Held | None = None) -> None:
+    with held.going() if held else nullcontext():
+        status, said = proctor("resume", run, "--waive", "git_dirty", "--quiet")
     assert status == 0, said
     proctor.check(run)
     left.check(run)
@@ -61,17 +74,19 @@ def resumed(proctor: Proctor, run: Path, left: Leftovers) -> None:
     assert [body for body in bodies(run, Kind.ATTEMPT_ADMITTED) if body["replaces"]] == []
 
 
-def test_one_ctrl_c_drains(proctor: Proctor, tmp_path: Path) -> None:
+def test_one_ctrl_c_drains(proctor: Proctor, tmp_path: Path, held: Held) -> None:
     left, run = Leftovers(), tmp_path / "run"
-    process = begun(proctor, long(proctor, tenths=20), run)
+    process = begun(proctor, long(proctor, held), run)
     process.send_signal(signal.SIGINT)
-    status, said = over(process)
+    until("it is heard", has_entry(run, Kind.RUN_DRAINING))
+    with held.going():
+        status, said = over(process)
     assert (status, ended(run)["exit_status"], ended(run)["complete"]) == (130, 130, False), said
     assert outcomes(run) == {"completed": 2}
     assert len(bodies(run, Kind.TRIAL_FINAL)) == 2
     assert bodies(run, Kind.RUN_DRAINING) == [{"cause": "SIGINT"}]
     proctor.check(run)
-    resumed(proctor, run, left)
+    resumed(proctor, run, left, held)
 
 
 @pytest.mark.parametrize(
@@ -80,10 +95,10 @@ def test_one_ctrl_c_drains(proctor: Proctor, tmp_path: Path) -> None:
     ids=["two Ctrl-C", "SIGTERM", "SIGHUP"],
 )
 def test_an_abort_ends_what_is_in_flight(
-    proctor: Proctor, tmp_path: Path, signals: tuple[signal.Signals, ...], status: int
+    proctor: Proctor, tmp_path: Path, held: Held, signals: tuple[signal.Signals, ...], status: int
 ) -> None:
     left, run = Leftovers(), tmp_path / "run"
-    process = begun(proctor, long(proctor, tenths=30), run)
+    process = begun(proctor, long(proctor, held), run)
     for number in signals:
         process.send_signal(number)
         until("it is heard", lambda: process.poll() is not None or has_entry(run, Kind.RUN_DRAINING)())
@@ -93,56 +108,65 @@ def test_an_abort_ends_what_is_in_flight(
     assert bodies(run, Kind.TRIAL_FINAL) == []
     proctor.check(run)
     left.check(run)
-    resumed(proctor, run, left)
+    resumed(proctor, run, left, held)
 
 
-def test_a_killed_run_is_seen_as_dead_and_its_worlds_end(proctor: Proctor, tmp_path: Path) -> None:
+def test_a_killed_run_is_seen_as_dead_and_its_worlds_end(proctor: Proctor, tmp_path: Path, held: Held) -> None:
     left, run = Leftovers(), tmp_path / "run"
-    process = begun(proctor, long(proctor, tenths=30), run)
+    process = begun(proctor, long(proctor, held), run)
     assert json.loads(proctor("status", run, "--json")[1])["live"] is True
     process.kill()
     assert over(process)[0] == -signal.SIGKILL
     assert not is_live(run)
     said = json.loads(proctor("status", run, "--json")[1])
     assert said["live"] is False
-    resumed(proctor, run, left)
+    resumed(proctor, run, left, held)
     assert outcomes(run) == {"lost": 2, "completed": 4}
 
 
-def test_a_pause_starts_nothing_until_resume(proctor: Proctor, tmp_path: Path) -> None:
+def test_a_pause_starts_nothing_until_resume(proctor: Proctor, tmp_path: Path, held: Held) -> None:
     left, run = Leftovers(), tmp_path / "run"
-    process = begun(proctor, long(proctor, tenths=20), run)
+    process = begun(proctor, long(proctor, held), run)
     assert proctor("pause", run)[0] == 0
-    until("what was in flight is final", has_entry(run, Kind.TRIAL_FINAL, 2))
+    with held.going():
+        until("what was in flight is final", has_entry(run, Kind.TRIAL_FINAL, 2))
     assert len(bodies(run, Kind.ATTEMPT_ADMITTED)) == 2
     assert json.loads(proctor("status", run, "--json")[1])["live"] is True
     assert process.poll() is None
     assert proctor("resume", run)[0] == 0
-    status, said = over(process)
+    with held.going():
+        status, said = over(process)
     assert status == 0, said
     proctor.check(run)
     left.check(run)
     assert (bodies(run, Kind.RUN_PAUSED), bodies(run, Kind.RUN_UNPAUSED)) == ([{}], [{}])
 
 
-def test_a_paused_run_can_be_ended(proctor: Proctor, tmp_path: Path) -> None:
+def test_a_paused_run_can_be_ended(proctor: Proctor, tmp_path: Path, held: Held) -> None:
     left, run = Leftovers(), tmp_path / "run"
-    process = begun(proctor, long(proctor, tenths=10), run)
+    process = begun(proctor, long(proctor, held), run)
     assert proctor("pause", run)[0] == 0
     process.send_signal(signal.SIGINT)
-    assert over(process)[0] == 130
+    with held.going():
+        assert over(process)[0] == 130
     proctor.check(run)
-    resumed(proctor, run, left)
+    resumed(proctor, run, left, held)
 
 
-def test_the_stage_deadline_stops_and_resume_goes_on(proctor: Proctor, tmp_path: Path) -> None:
+def test_the_stage_deadline_stops_and_resume_goes_on(proctor: Proctor, tmp_path: Path, held: Held) -> None:
     left, run = Leftovers(), tmp_path / "run"
-    study = long(proctor, tenths=15, stage='lanes = 2\ndeadline = "1s"\n')
-    status, said = over(begun(proctor, study, run))
+    # time enough for two agents to begin
+    process = begun(proctor, long(proctor, held, 'deadline = "8s"\n'), run)
+    until("the deadline comes", has_entry(run, Kind.RUN_DRAINING))
+    with held.going():
+        status, said = over(process)
     assert (status, ended(run)["reason"], outcomes(run)) == (4, "stage_deadline", {"completed": 2}), said
     proctor.check(run)
     # each opening of the run has the deadline anew
-    assert proctor("resume", run, "--waive", "git_dirty", "--quiet")[0] == 4
+    with proctor.start("resume", run, "--waive", "git_dirty", "--quiet") as process:
+        until("it comes again", lambda: process.poll() is not None or has_entry(run, Kind.RUN_DRAINING, 2)())
+        with held.going():
+            assert over(process)[0] == 4
     proctor.check(run)
     left.check(run)
     assert ended(run)["complete"]
@@ -150,7 +174,7 @@ def test_the_stage_deadline_stops_and_resume_goes_on(proctor: Proctor, tmp_path:
 
 def test_prepare_only_runs_nothing_until_resume(proctor: Proctor, tmp_path: Path) -> None:
     left, run = Leftovers(), tmp_path / "run"
-    study = long(proctor, tenths=0)
+    study = short(proctor)
     status, said = proctor("run", study, "--out", run, "--waive", "git_dirty", "--prepare-only")
     assert (status, ended(run)["reason"], bodies(run, Kind.ATTEMPT_ADMITTED)) == (0, "prepared_only", []), said
     proctor.check(run)
@@ -158,16 +182,17 @@ def test_prepare_only_runs_nothing_until_resume(proctor: Proctor, tmp_path: Path
     resumed(proctor, run, left)
 
 
-def test_a_second_writer_is_refused_and_changes_nothing(proctor: Proctor, tmp_path: Path) -> None:
+def test_a_second_writer_is_refused_and_changes_nothing(proctor: Proctor, tmp_path: Path, held: Held) -> None:
     run = tmp_path / "run"
-    study = long(proctor, tenths=40)
+    study = long(proctor, held)
     process = begun(proctor, study, run)
     for words in (["resume", run], ["run", study, "--out", run]):
         status, said = proctor(*words, "--waive", "git_dirty", "--json")
         assert status == 3, said
         assert "run_locked" in said
     assert {_verdict(run, number) for number in (2, 3)} == {"refused"}
-    assert over(process)[0] == 0
+    with held.going():
+        assert over(process)[0] == 0
     proctor.check(run)
     for words, reason in ((["resume", run], "run_complete"), (["run", study, "--out", run], "run_exists")):
         status, said = proctor(*words, "--waive", "git_dirty", "--json")
@@ -181,7 +206,7 @@ def _verdict(run: Path, number: int) -> str:
 
 def test_resume_refuses_what_changed_and_names_it(proctor: Proctor, tmp_path: Path) -> None:
     left, run = Leftovers(), tmp_path / "run"
-    study = long(proctor, tenths=0)
+    study = short(proctor)
     assert proctor("run", study, "--out", run, "--waive", "git_dirty", "--prepare-only")[0] == 0
     before = (run / "journal.jsonl").read_bytes()
 
@@ -205,7 +230,7 @@ def test_resume_refuses_what_changed_and_names_it(proctor: Proctor, tmp_path: Pa
 
 def test_a_damaged_journal_is_refused_and_left_alone(proctor: Proctor, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    study = long(proctor, tenths=0)
+    study = short(proctor)
     assert proctor("run", study, "--out", run, "--waive", "git_dirty", "--prepare-only")[0] == 0
     journal = run / "journal.jsonl"
     damaged = journal.read_bytes().replace(b'"seq":1,', b'"seq":7,')
@@ -215,29 +240,30 @@ def test_a_damaged_journal_is_refused_and_left_alone(proctor: Proctor, tmp_path:
     assert journal.read_bytes() == damaged
 
 
-def test_a_moved_run_resumes_and_verifies(proctor: Proctor, tmp_path: Path) -> None:
+def test_a_moved_run_resumes_and_verifies(proctor: Proctor, tmp_path: Path, held: Held) -> None:
     left, run = Leftovers(), tmp_path / "run"
-    study = long(proctor, tenths=10)
+    study = long(proctor, held)
     process = begun(proctor, study, run)
     process.send_signal(signal.SIGTERM)
     assert over(process)[0] == 143
     moved = tmp_path / "elsewhere" / "deeper" / "run"
     moved.parent.mkdir(parents=True)
     shutil.move(run, moved)
-    status, said = proctor("resume", moved, "--study", study, "--waive", "git_dirty", "--quiet")
+    with held.going():
+        status, said = proctor("resume", moved, "--study", study, "--waive", "git_dirty", "--quiet")
     assert status == 0, said
     proctor.check(moved)
     left.check(moved)
 
 
 def test_an_unknown_waiver_is_refused(proctor: Proctor, tmp_path: Path) -> None:
-    status, said = proctor("run", long(proctor), "--out", tmp_path / "run", "--waive", "git_dirtty")
+    status, said = proctor("run", short(proctor), "--out", tmp_path / "run", "--waive", "git_dirtty")
     assert (status, "unknown_waiver" in said) == (3, True), said
     assert not (tmp_path / "run/journal.jsonl").exists()
 
 
 def test_a_dirty_repository_is_refused_then_waived_on_the_record(proctor: Proctor, tmp_path: Path) -> None:
-    study, run = long(proctor, tenths=0), tmp_path / "run"
+    study, run = short(proctor), tmp_path / "run"
     _git(study.parent, "init", "-q")
     status, said = proctor("run", study, "--out", run)
     assert (status, "git_dirty" in said) == (3, True), said
@@ -257,7 +283,7 @@ def test_a_dirty_repository_is_refused_then_waived_on_the_record(proctor: Procto
 
 
 def test_a_broken_repository_is_refused(proctor: Proctor, tmp_path: Path) -> None:
-    study = long(proctor, tenths=0)
+    study = short(proctor)
     _git(study.parent, "init", "-q")
     (study.parent / ".git/HEAD").write_bytes(b"\xff\xfe nothing\n")
     status, said = proctor("run", study, "--out", tmp_path / "run", "--waive", "git_dirty")
@@ -267,7 +293,7 @@ def test_a_broken_repository_is_refused(proctor: Proctor, tmp_path: Path) -> Non
 def test_nobody_reads_the_progress(proctor: Proctor, tmp_path: Path) -> None:
     """Both streams are pipes whose reader has gone: the run ends as ever."""
     left, run = Leftovers(), tmp_path / "run"
-    study = long(proctor, tenths=0)
+    study = short(proctor)
     reader, writer = os.pipe()
     process = proctor.start("run", study, "--out", run, "--waive", "git_dirty", stdout=writer, stderr=writer)
     os.close(writer)
@@ -278,4 +304,4 @@ def test_nobody_reads_the_progress(proctor: Proctor, tmp_path: Path) -> None:
 
 
 def _git(folder: Path, *words: str) -> None:
-    subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, timeout=60)
+    subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, timeout=600)

@@ -122,7 +122,7 @@ def test_six_writers(tmp_path: Path) -> None:
                     stop.touch()
                     os.close(writes)
         for writer in writers:
-            _, errors = writer.communicate(timeout=60)
+            _, errors = writer.communicate(timeout=600)
             assert writer.returncode == 0, errors.decode()
     finally:
         for writer in writers:
@@ -135,7 +135,7 @@ def test_six_writers(tmp_path: Path) -> None:
 def _kill(writer: subprocess.Popen[bytes]) -> None:
     if writer.poll() is None:
         writer.send_signal(signal.SIGKILL)
-    writer.communicate(timeout=60)
+    writer.communicate(timeout=600)
 
 
 def _check(path: Path, acknowledged: dict[int, list[str]]) -> None:

@@ -27,7 +27,7 @@ def test_a_solution_that_fails_shows_what_to_read(proctor: Proctor, tmp_path: Pa
 
 
 def test_a_solution_that_passes_late_is_noted(proctor: Proctor, tmp_path: Path) -> None:
-    task = write_task(tmp_path / "one", toml="[agent]\ntimeout_sec = 1.0\n")
+    task = write_task(tmp_path / "one", toml="[agent]\ntimeout_sec = 8.0\n")
     (task / "solution/solve.sh").write_text(LATE)
     status, said = proctor("tasks", "check", task, "--out", tmp_path / "checks")
     assert status == 0 and "own solution: pass" in said

@@ -71,7 +71,7 @@ class Commands:
 
 def turn(world: NamespaceSandbox, output: Path, model: Direct | Commands, task: str, *skills: SkillPack) -> Turn:
     output.mkdir()
-    return Turn(world, task, "/app", {}, None, output, 60.0, skills, model=model)
+    return Turn(world, task, "/app", {}, None, output, 600.0, skills, model=model)
 
 
 @pytest.mark.parametrize("skills", [(), (PACK,)], ids=["no-skill", "with-skill"])
@@ -98,10 +98,10 @@ async def test_a_command_that_runs_on_is_ended_and_nothing_of_it_is_left(bench: 
     world = await bench.start()
     await world.put([PutItem("/app")])
     model = Commands("echo before; sleep 3600", "sleep 3600 & echo beside")
-    agent = Toolloop({"shell_timeout": 0.5}, tmp_path)
+    agent = Toolloop({"shell_timeout": 6}, tmp_path)
     ended = await agent.act(turn(world, tmp_path / "agent", model, "Wait."))
     assert (ended.exit_code, ended.timed_out) == (0, False)
-    assert model.results[0] == "timed out: ended after 0.5 s\nbefore\n"
+    assert model.results[0] == "timed out: ended after 6 s\nbefore\n"
     assert model.results[1] == "exit code 0; 1 processes that it left running were ended\nbeside\n"
     assert await world.kill_all() == 0
 

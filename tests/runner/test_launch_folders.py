@@ -80,14 +80,14 @@ def test_of_several_starts_at_once_each_gets_a_folder_of_its_own(tmp_path: Path)
     starts, taken = threading.Barrier(16), []
 
     def start() -> None:
-        starts.wait(30)
+        starts.wait(600)
         taken.append(free_folder(tmp_path / "new/base"))
 
     threads = [threading.Thread(target=start) for _ in range(16)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(600)
     assert sorted(path.name for path in taken) == [f"{number:03d}" for number in range(1, 17)]
 
 

@@ -37,7 +37,7 @@ def engine(path: Path, answer: bytes = b"HTTP/1.0 200 OK\r\n\r\nOK") -> Iterator
         # where nobody asked, as where an engine answers in the usual place first
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as last, suppress(OSError):
             last.connect(str(path))
-        thread.join(timeout=30)
+        thread.join(timeout=600)
 
 
 @pytest.fixture(autouse=True)

@@ -42,7 +42,7 @@ def test_what_nobody_else_says_is_why_it_cannot_start() -> None:
 
 
 def run(*argv: str, joined: bool = True) -> tuple[int, bytes, Report]:
-    done = subprocess.run(wrapped(argv, MARK, joined=joined, leaving=False), capture_output=True, cwd="/", timeout=30)
+    done = subprocess.run(wrapped(argv, MARK, joined=joined, leaving=False), capture_output=True, cwd="/", timeout=600)
     report = Report(MARK)
     return done.returncode, done.stdout + report.take(done.stderr), report
 
