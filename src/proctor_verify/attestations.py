@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from proctor_verify.folder import Folder
 from proctor_verify.journal import MAX_LINE
 from proctor_verify.places import RunName
 from proctor_verify.proves import NO_KEY
-from proctor_verify.report import Result, Status, exit_of, failed_of
+from proctor_verify.report import Result, Status, exit_of, failed_of, marks_of
 from proctor_verify.schema import body_fault, envelope_fault
 from proctor_verify.standalone import (
     FileCheck,
@@ -38,10 +39,13 @@ from proctor_verify.strictjson import loads_canonical
 from proctor_verify.verification import verify
 
 NO_RUN = "that the run which it speaks of is as it says: name the run too"
+NOT_SAID = "whether it is a part of its stage: it is of an older form, which does not say; name the run"
 OWN_WORD = (
     "what the operator did not record, and since when any of it stood, but for what an anchor or a timestamp shows"
 )
 
+# Of all subjects together: a summary is of 64 MiB at most, and a hole in a file is as large as one likes.
+MAX_SUBJECTS = 1 << 30
 _CHUNK = 1 << 20
 _ANCHORS = "anchors.remote"
 _FINE = frozenset({"pass", "not applicable"})
@@ -92,9 +96,13 @@ def _subjects(attestation: Attestation) -> Verdict:
     except Unreadable as error:
         return cannot_tell(f"the run cannot be read: {error}")
     try:
+        left = MAX_SUBJECTS
         for name, required in attestation.subjects.items():
             try:
                 with folder.open(name) as file:
+                    left -= os.fstat(file.fileno()).st_size
+                    if left < 0:
+                        return failed(f"subjects have more than {MAX_SUBJECTS:,} bytes, and are not read", "subject")
                     found = _digest(file)
             except Unreadable as error:
                 return failed(str(error), f"subject {name}")
@@ -150,6 +158,9 @@ def _run(attestation: Attestation) -> Verdict:
         return failed(f"no receipt says that the checkpoint stands at {missing[0]['location']}", "predicate.anchored")
     if list(report.synthetic) != said["synthetic"]:
         return failed(f"its made-up models are {', '.join(report.synthetic) or 'none'}", "predicate.synthetic")
+    selection = report.scope.selection if report.scope is not None else None
+    if "selection" in said and said["selection"] != selection:
+        return failed("what was selected of the stage is not what the run's design says", "predicate.selection")
     first, last = _ends(attestation.run)
     told = [said[name] for name in ("study", "stage", "complete", "totals")]
     if [first["study"], first["stage"], last["complete"], last["totals"]] != told:
@@ -239,8 +250,8 @@ ATTESTATION_CHECKS: tuple[FileCheck[Attestation], ...] = (
     ),
     FileCheck(
         "attestation.run",
-        "with the run: it holds by that key, is of that id and size, its first and last entries say the same, what is "
-        "said to pass does, and receipts say where it is anchored",
+        "with the run: it holds by that key, is of that id and size, its design has that selection, its first and last "
+        "entries say the same, what is said to pass does, and receipts say where it is anchored",
         _run,
     ),
     FileCheck(
@@ -277,13 +288,20 @@ def verify_attestation(
     grades = (
         f"{totals['pass']:,} pass, {totals['fail']:,} fail, {totals['ungraded']:,} ungraded of {totals['trials']:,}"
     )
-    stamped = said["timestamp"]
-    made_up = {"SYNTHETIC": f"{', '.join(said['synthetic'])}: made up by rules, no model was called"}
+    stamped, scope = said["timestamp"], attestation.scope
+    part = scope.selected()
+    marked = {
+        "SYNTHETIC": f"{', '.join(said['synthetic'])}: made up by rules, no model was called"
+        if said["synthetic"]
+        else None,
+        "PART": f"of the stage, selected before it began: {part}" if part is not None else None,
+    }
+    untold = (NOT_SAID,) if "selection" not in said and run is None else ()
     return FileReport(
         "attestation of a run",
         results,
         facts={
-            **(made_up if said["synthetic"] else {}),
+            **{mark: words for mark, words in marked.items() if words is not None},
             "run": f"{said['run_id']}, {said['study']}/{said['stage']}, {said['checkpoint']['size']:,} entries",
             "grades": grades + ("" if said["complete"] else " (not complete)"),
             "signed by": f"{attestation.key.name}, {attestation.key.fingerprint}",
@@ -291,8 +309,25 @@ def verify_attestation(
         },
         shown=(
             *((f"its checkpoint stands at {', '.join(asked.anchors)} now",) if asked.anchors else ()),
-            f"the operator says that run {said['run_id']} came to {grades}, and was verified",
+            _told(attestation, grades),
         ),
-        caveats=(*caveats, *of_the_time(holds(results, "attestation.anchored")), OWN_WORD),
+        caveats=(
+            *scope.caveats(),
+            *untold,
+            *caveats,
+            *of_the_time(holds(results, "attestation.anchored")),
+            OWN_WORD,
+        ),
         lenient=lenient,
+        marks=marks_of(scope, said["synthetic"]),
+        held="without the run" if run is None else "with the run",
     )
+
+
+def _told(attestation: Attestation, grades: str) -> str:
+    """What follows of the run, where all holds."""
+    run = f"run {attestation.said['run_id']}"
+    if attestation.run is not None:
+        return f"{run} stands here, holds by the key of the attestation, and came to {grades}, as is said"
+    who = "whoever signed it" if attestation.trust is None else "the operator"
+    return f"{who} says that {run} came to {grades}, and was verified; nobody looked at the run itself"

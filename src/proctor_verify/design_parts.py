@@ -88,7 +88,7 @@ _ANCHOR = where(
     "with git, drop or both",
     lambda v: "git" in v or "drop" in v,
 )
-_SELECTION = with_optional(record(), limit=FROM_ONE, arms=list_of(TEXT), models=list_of(TEXT))
+SELECTION = with_optional(record(), limit=FROM_ONE, arms=list_of(TEXT), models=list_of(TEXT))
 _ARM_MODEL = record(effort=or_null(TEXT), max_output_tokens=or_null(FROM_ONE))
 
 
@@ -260,7 +260,7 @@ def read_selection(design: dict[str, Any]) -> dict[str, Any] | None:
     if "selection" not in design:
         return None
     selection: dict[str, Any] = design["selection"]
-    _require(selection, _SELECTION, "selection")
+    _require(selection, SELECTION, "selection")
     return selection
 
 

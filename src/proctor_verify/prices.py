@@ -24,6 +24,11 @@ def usd(amount: int) -> str:
     return f"{whole}.{decimals:012d}"
 
 
+def dollars(amount: str) -> str:
+    """Money as a person writes it: without zeros that say nothing."""
+    return amount.rstrip("0").rstrip(".")
+
+
 class _Tier(NamedTuple):
     """Prices for exchanges with more than `above` input tokens and at most `most`, by bucket."""
 

@@ -8,9 +8,12 @@ from proctor_verify import notes
 from proctor_verify.anchors import Receipt
 from proctor_verify.elsewhere import Head, Place, first_entries
 from proctor_verify.errors import Unreadable
-from proctor_verify.prices import usd
+from proctor_verify.prices import dollars, usd
 from proctor_verify.report import Result, Status, plain
 from proctor_verify.run import Run
+from proctor_verify.scope import Scope
+from proctor_verify.tables import Group
+from proctor_verify.vocabulary import GRADES
 
 NO_KEY = "who signed: any key could have; give the operator's with --key"
 _ANEW = "that its operator made it anew since, or left a run out, could not be known here"
@@ -37,6 +40,26 @@ def shown(run: Run, results: Sequence[Result]) -> tuple[str, ...]:
 def caveats(run: Run, *, strict: bool) -> tuple[str, ...]:
     """What cannot be shown, even where everything holds. `strict` is whether somebody said whom to trust."""
     return tuple(map(plain, _caveats(run, strict)))
+
+
+def scope_of(run: Run) -> Scope | None:
+    """How much of its stage a run is of, None where its design cannot be read."""
+    if run.design is None:
+        return None
+    known = run.blind is None and run.no_journal is None
+    return Scope(run.design.selection, run.design.trials, run.finals if known else None)
+
+
+def groups_of(run: Run) -> tuple[Group, ...]:
+    """The grades by model and arm, in the design's order."""
+    if run.design is None:
+        return ()
+    planned = len(run.design.tasks) * run.design.epochs
+    groups = ((model, arm, run.groups.get((model, arm))) for model in run.design.models for arm in run.design.arms)
+    return tuple(
+        Group.of(model, arm, planned, [tally.grades[grade] if tally is not None else 0 for grade in GRADES])
+        for model, arm, tally in groups
+    )
 
 
 def _claims(run: Run, seen: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -73,7 +96,7 @@ def _claims(run: Run, seen: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         "operator's word; ask who keeps them",
     )
     if run.design is not None and run.design.parts.budget is not None:
-        ceiling = usd(run.design.parts.budget.ceiling).rstrip("0").rstrip(".")
+        ceiling = dollars(usd(run.design.parts.budget.ceiling))
         yield (
             "budget.ceiling costs.recomputed ceiling.disclosed",
             f"money: never above ${ceiling} at any entry, but for overruns, which are disclosed; each cost follows "
@@ -94,6 +117,9 @@ def _claims(run: Run, seen: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _caveats(run: Run, strict: bool) -> Iterator[str]:
+    scope = scope_of(run)
+    if scope is not None:
+        yield from scope.caveats()
     if not strict:
         yield NO_KEY
     yield from _when_at_all(run)

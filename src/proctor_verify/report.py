@@ -9,9 +9,17 @@ from enum import Enum
 from textwrap import wrap
 from typing import Any, Protocol
 
+from proctor_verify.scope import Scope
+from proctor_verify.tables import Group, table
+
 SHOWN_FINDINGS = 5
 SHOWN_CHARS = 240
-_WIDTH = 100
+_WIDTH = 80
+EXPLAIN = "what a check asks: `proctor explain CHECK`"
+OPEN = (
+    "the run is open: its last entry is {last}. It goes on, or its process died (`proctor status RUN` says which), or "
+    "its end was cut off. Verify it when it ended; one that died, after `proctor resume RUN`"
+)
 # What checks are about, in the order of a report: each by its id, or by how that starts.
 _GROUPS = (
     ("journal", ("journal.", "run.")),
@@ -69,7 +77,9 @@ class Report:
 
     `unreadable` says why nothing could be checked, else it is None. `shown` is what follows where everything holds,
     `caveats` are what this evidence cannot prove even then. `strict` is whether a trust root was given. `synthetic`
-    are the models that are made up: nothing that the run says of them is a result.
+    are the models that are made up: nothing that the run says of them is a result. `scope` is how much of its stage
+    the run is of, None where no design says; `open_at` is the kind of the last entry of a run that did not end;
+    `groups` are the grades as the journal adds up to them.
     """
 
     results: tuple[Result, ...]
@@ -80,6 +90,14 @@ class Report:
     entries: int = 0
     synthetic: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
+    scope: Scope | None = None
+    open_at: str | None = None
+    groups: tuple[Group, ...] = ()
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What stands beside the verdict: what must not be taken for a whole, or for real."""
+        return marks_of(self.scope, self.synthetic)
 
     @property
     def exit_status(self) -> int:
@@ -87,7 +105,12 @@ class Report:
 
         Only the missing trust root is let off with a warning: no run can supply that itself.
         """
-        return 2 if self.unreadable is not None else exit_of(self.results, None if self.strict else "key.trust")
+        return 2 if self.unreadable is not None else exit_of(self.results, self.lenient)
+
+    @property
+    def lenient(self) -> str | None:
+        """The check that may be without an answer."""
+        return None if self.strict else "key.trust"
 
     def failed(self) -> list[str]:
         """The ids of the checks that fail."""
@@ -95,13 +118,17 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """The same, as JSON values; equal for equal evidence, wherever the folder stands."""
+        holds = self.exit_status == 0
         return {
             "caveats": list(self.caveats),
             "checks": [result.to_json() for result in self.results],
             "entries": self.entries,
             "exit_status": self.exit_status,
+            "grades": [group.to_json() for group in self.groups] if holds else [],
+            "marks": list(self.marks),
             "run_id": self.run_id,
-            "shown": list(self.shown) if self.exit_status == 0 else [],
+            "scope": None if self.scope is None else self.scope.to_json(),
+            "shown": list(self.shown) if holds else [],
             "synthetic": list(self.synthetic),
             "unreadable": self.unreadable,
         }
@@ -153,6 +180,7 @@ def render_text(report: Report) -> str:
             lines += result_lines(result, room)
         lines.append("")
     if report.exit_status == 0:
+        lines += ["grades, as the journal adds up", *table(report.groups), ""] if report.groups else []
         lines += listed("what this evidence shows", report.shown)
     lines += listed("what it cannot show", report.caveats)
     return "\n".join([*lines, *_summary(report)])
@@ -206,17 +234,40 @@ def _mark(status: Status) -> str:
     return word.upper() if status is Status.FAIL else word
 
 
-def verdict(holds: bool, synthetic: bool, results: Sequence[Result]) -> str:
+def marks_of(scope: Scope | None, synthetic: Sequence[str]) -> tuple[str, ...]:
+    """What stands beside a verdict."""
+    return (*(scope.marks if scope is not None else ()), *(("SYNTHETIC",) if synthetic else ()))
+
+
+def verdict(holds: bool, marks: Sequence[str], results: Sequence[Result]) -> str:
     """The words of the last line. Where all holds, only whose key it is can be left without an answer."""
-    words = ["VERIFIED" if holds else "NOT VERIFIED", *(["SYNTHETIC"] if synthetic else [])]
+    words = ["VERIFIED" if holds else "NOT VERIFIED", *marks]
     if holds and any(result.status is Status.CANNOT_TELL for result in results):
         words.append("but not who signed")
     return ", ".join(words)
 
 
+def ending(results: Sequence[Result], lenient: str | None) -> list[str]:
+    """What keeps all from holding: the checks that fail, then those without an answer, by why they have none."""
+    failed = failed_of(results)
+    lines = wrapped("", f"does not hold: {', '.join(failed)}", "  ") if failed else []
+    doubts: dict[str, list[str]] = {}
+    for result in results:
+        if result.status is Status.CANNOT_TELL and result.check != lenient:
+            doubts.setdefault(result.seen, []).append(result.check)
+    for why, checks in doubts.items():
+        more = f" and {len(checks) - SHOWN_FINDINGS:,} more" if len(checks) > SHOWN_FINDINGS else ""
+        lines += wrapped("", f"cannot be told: {', '.join(checks[:SHOWN_FINDINGS])}{more}: {why}", "  ")
+    return [*lines, EXPLAIN] if lines else []
+
+
 def _summary(report: Report) -> list[str]:
     count = {status: sum(result.status is status for result in report.results) for status in Status}
-    lines = wrapped("", f"does not hold: {', '.join(report.failed())}", "  ") if report.failed() else []
-    word = verdict(report.exit_status == 0, bool(report.synthetic), report.results)
     counts = ", ".join(f"{count[status]} {status.value}" for status in Status if count[status])
-    return [*lines, f"{word}: run {plain(report.run_id or 'unknown')}, {report.entries:,} entries; {counts}"]
+    run, found = f"run {plain(report.run_id or 'unknown')}", f"{report.entries:,} entries; checks: {counts}"
+    why = ending(report.results, report.lenient)
+    if report.open_at is not None:
+        why += wrapped("", OPEN.format(last=plain(report.open_at)), "  ")
+    word = verdict(report.exit_status == 0, report.marks, report.results)
+    last = f"{word}: {run}"
+    return [found, *why, last] if len(last) <= _WIDTH else [f"{run}, {found}", *why, word]

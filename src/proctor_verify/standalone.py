@@ -11,6 +11,7 @@ from proctor_verify.report import (
     Finding,
     Result,
     Status,
+    ending,
     exit_of,
     failed_of,
     listed,
@@ -47,6 +48,7 @@ class FileReport:
 
     `facts` are what the file says, for a person to read; `shown` is what follows where all holds, `caveats` what it
     cannot show even then. `lenient` is the check that may be without an answer: nobody said whose key it should be.
+    `marks` stand beside the verdict, and so does what the file was held against (`held`).
     """
 
     kind: str
@@ -56,6 +58,8 @@ class FileReport:
     caveats: tuple[str, ...] = ()
     lenient: str | None = None
     unreadable: str | None = None
+    marks: tuple[str, ...] = ()
+    held: str | None = None
 
     @property
     def exit_status(self) -> int:
@@ -71,6 +75,7 @@ class FileReport:
         return {
             "kind": self.kind,
             "checks": [result.to_json() for result in self.results],
+            "marks": list(self.marks),
             "facts": {name: plain(text) for name, text in self.facts.items()},
             "shown": list(map(plain, self.shown)) if self.exit_status == 0 else [],
             "caveats": list(map(plain, self.caveats)),
@@ -138,6 +143,7 @@ def render_text(report: FileReport) -> str:
     if report.exit_status == 0:
         lines += listed("what this file shows", list(map(plain, report.shown)))
     lines += listed("what it cannot show", list(map(plain, report.caveats)))
-    lines += wrapped("", f"does not hold: {', '.join(report.failed())}", "  ") if report.failed() else []
-    word = verdict(report.exit_status == 0, "SYNTHETIC" in report.facts, report.results)
-    return "\n".join([*lines, f"{word}: {report.kind}"])
+    lines += ending(report.results, report.lenient)
+    word = verdict(report.exit_status == 0, report.marks, report.results)
+    held = f", {report.held}" if report.held is not None else ""
+    return "\n".join([*lines, *wrapped("", f"{word}: {report.kind}{held}", "  ")])

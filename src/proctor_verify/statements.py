@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from proctor_verify import notes
+from proctor_verify.design_parts import SELECTION
 from proctor_verify.elsewhere import Asked
 from proctor_verify.errors import Unreadable
 from proctor_verify.report import Report, Status
 from proctor_verify.schema import RUN_ID
+from proctor_verify.scope import Scope
 from proctor_verify.shapes import (
     COUNT,
     FLAG,
@@ -22,6 +24,7 @@ from proctor_verify.shapes import (
     or_null,
     record,
     where,
+    with_optional,
 )
 from proctor_verify.standalone import MAX_BYTES
 from proctor_verify.strictbase64 import decoded
@@ -49,19 +52,23 @@ _CHECKS = Shape(
     "an object of how checks came out",
     lambda v: type(v) is dict and all(type(each) is str and each in _STATUSES for each in v.values()),
 )
-_PREDICATE = record(
-    format=Shape("1", lambda v: type(v) is int and v == 1),
-    run_id=RUN_ID,
-    study=TEXT,
-    stage=TEXT,
-    complete=FLAG,
-    totals=_TOTALS,
-    synthetic=list_of(TEXT),
-    checkpoint=record(origin=TEXT, size=FROM_ONE, root=SHA256),
-    verification=record(version=TEXT, checks=_CHECKS),
-    anchored=ANCHORED,
-    timestamp=or_null(record(time=TIME, sha256=SHA256)),
-    vkey=TEXT,
+# those that were made before there was a `selection` are without it
+_PREDICATE = with_optional(
+    record(
+        format=Shape("1", lambda v: type(v) is int and v == 1),
+        run_id=RUN_ID,
+        study=TEXT,
+        stage=TEXT,
+        complete=FLAG,
+        totals=_TOTALS,
+        synthetic=list_of(TEXT),
+        checkpoint=record(origin=TEXT, size=FROM_ONE, root=SHA256),
+        verification=record(version=TEXT, checks=_CHECKS),
+        anchored=ANCHORED,
+        timestamp=or_null(record(time=TIME, sha256=SHA256)),
+        vkey=TEXT,
+    ),
+    selection=or_null(SELECTION),
 )
 _SUBJECTS = where(
     list_of(record(name=TEXT, digest=record(sha256=SHA256))),
@@ -92,6 +99,14 @@ class Attestation:
     run: str | None
     asked: Asked = NOTHING
     found: Report | None = None
+
+    @property
+    def scope(self) -> Scope:
+        """How much of its stage the run is of: as the run at hand has it, else as is said."""
+        totals = self.said["totals"]
+        of_run = self.found.scope if self.found is not None else None
+        selection = of_run.selection if of_run is not None else self.said.get("selection")
+        return Scope(selection, totals["trials"], totals["finals"])
 
 
 def read_attestation(data: bytes, trust: notes.TrustRoot | None, run: str | None) -> Attestation:

@@ -17,6 +17,7 @@ SCORERS = frozenset({"exact", "choice", "regex", "number", "json", "python"})
 COUNTS_OF = {"anthropic": "/count_tokens", "gemini": ":countTokens"}
 COUNTS = tuple(COUNTS_OF.values())
 ANCHORS = frozenset({"git", "drop"})
+GRADES = ("pass", "fail", "ungraded")
 MUTATIONS = frozenset({"include_usage", "clamp_max_output"})
 
 # why an exchange may not be paid for

@@ -66,7 +66,7 @@ def test_a_design_alone(proctor, run: Path) -> None:
     assert said.status == 0 and said.out.startswith(f"design {digest}\n")
     assert proctor("verify", "--design", run / "design.json", "--json").status == 0
     (run / "design.json").write_bytes(b"{}")
-    assert proctor("verify", "--design", run / "design.json").status == 1
+    assert proctor("verify", "--design", run / "design.json").status == 2
     assert proctor("verify", "--design", run / "nothing").status == 2
 
 

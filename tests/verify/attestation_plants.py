@@ -33,6 +33,7 @@ def statement(run: Path) -> Body:
             "run_id": first["run_id"],
             "study": first["study"],
             "stage": first["stage"],
+            "selection": json.loads((run / "design.json").read_bytes()).get("selection"),
             "complete": last["complete"],
             "totals": last["totals"],
             "synthetic": [],
@@ -147,6 +148,12 @@ def remember(run: Path) -> None:
     )
 
 
+def _hole(run: Path) -> None:
+    (run / "scratch").mkdir()
+    with (run / "scratch/hole").open("wb") as file:
+        file.truncate(1 << 40)
+
+
 def _flip(run: Path) -> None:
     file = next(path for path in sorted((run / "trials").rglob("stdout.log")))
     file.write_bytes(file.read_bytes() + b"x")
@@ -181,6 +188,7 @@ FORM = [
     Fault("attestation.form", "a field too few", lambda said: said["predicate"].pop("anchored")),
     Fault("attestation.form", "a total that is a double", told("totals", "trials", to=1.5)),
     Fault("attestation.form", "a check that came out otherwise", told("verification", "checks", to={"a": "well"})),
+    Fault("attestation.form", "a selection of no known form", told("selection", to={"limit": 0})),
     Fault("attestation.form", "a key that is none", told("vkey", to="none")),
     Fault("attestation.form", "a time that is none", told("timestamp", to={"time": "now", "sha256": "0" * 64})),
 ]
@@ -212,6 +220,7 @@ SUBJECTS = [
     Fault("attestation.subjects", "a file outside", _also("../journal.jsonl"), run=True),
     Fault("attestation.subjects", "a folder", _also("checkpoints"), run=True),
     Fault("attestation.subjects", "no name", _also(""), run=True),
+    Fault("attestation.subjects", "larger than anybody reads", _also("scratch/hole"), run=True, spoil_run=_hole),
     Fault("attestation.subjects", "another root", told("checkpoint", "root", to="0" * 64), run=True),
 ]
 RUN = [
@@ -224,6 +233,7 @@ RUN = [
         run=True,
     ),
     Fault("attestation.run", "more trials", _more_trials, run=True),
+    Fault("attestation.run", "a part, it says", told("selection", to={"limit": 2}), run=True),
     Fault("attestation.run", "a model that is said to be made up", told("synthetic", to=["m"]), run=True),
     Fault("attestation.run", "an earlier checkpoint", _an_earlier_head, run=True),
     Fault(

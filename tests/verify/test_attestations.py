@@ -17,9 +17,10 @@ from money_stories import money_story
 from primitives import Signer, canonical
 from proof_plants import note
 from stories import full_story
+from test_scope import part, stopped
 
 from proctor_verify import notes
-from proctor_verify.attestations import ATTESTATION_CHECKS, verify_attestation
+from proctor_verify.attestations import ATTESTATION_CHECKS, NOT_SAID, verify_attestation
 from proctor_verify.cli import main
 from proctor_verify.elsewhere import Asked
 from proctor_verify.report import Status
@@ -179,9 +180,43 @@ def test_a_made_up_model_is_said(tmp_path: Path) -> None:
     name = story.design["models"][0]["name"]
     said["predicate"]["synthetic"] = [name]
     report = checked(canonical(seal(canonical(said), Signer())), None)
-    assert render_text(report).startswith(f"SYNTHETIC  {name}: made up") and "VERIFIED, SYNTHETIC" in render_text(
-        report
-    )
+    assert render_text(report).startswith(f"SYNTHETIC  {name}: made up")
+    assert "VERIFIED, NOT COMPLETE (10 of 12), SYNTHETIC: attestation" in render_text(report)
+
+
+def test_a_part_says_so_and_so_does_a_run_that_stopped(tmp_path: Path) -> None:
+    story = part()
+    run = story.write(tmp_path / "run")
+    for held in (None, run):
+        report = checked(canonical(seal(canonical(statement(run)), Signer())), held)
+        assert report.exit_status == 0 and report.marks == ("PART",), render_text(report)
+        assert report.facts["PART"].endswith("limit 2; arms arm-0, arm-1")
+    said = statement(run)
+    said["predicate"]["selection"] = None
+    assert checked(canonical(seal(canonical(said), Signer())), run).failed() == ["attestation.run"]
+    left = stopped().write(tmp_path / "left")
+    report = checked(canonical(seal(canonical(statement(left)), Signer())), None)
+    assert render_text(report).endswith("\nVERIFIED, NOT COMPLETE (3 of 8): attestation of a run, without the run")
+
+
+def test_one_of_an_older_form_does_not_say_whether_it_is_of_a_part(tmp_path: Path) -> None:
+    run = part().write(tmp_path / "run")
+    said = statement(run)
+    del said["predicate"]["selection"]
+    data = canonical(seal(canonical(said), Signer()))
+    alone, with_run = checked(data, None), checked(data, run)
+    assert (alone.exit_status, alone.marks) == (0, ()) and NOT_SAID in alone.caveats
+    assert (with_run.exit_status, with_run.marks) == (0, ("PART",)) and NOT_SAID not in with_run.caveats
+
+
+def test_it_says_whether_the_run_was_looked_at_and_who_speaks(run: Path) -> None:
+    data = canonical(seal(canonical(statement(run)), Signer()))
+    alone, with_run, nobody = checked(data, None), checked(data, run), checked(data, None, None)
+    assert "nobody looked at the run itself" in alone.shown[-1] and alone.shown[-1].startswith("the operator says")
+    assert nobody.shown[-1].startswith("whoever signed it says")
+    assert "stands here, holds" in with_run.shown[-1] and "says that" not in with_run.shown[-1]
+    assert render_text(alone).endswith("VERIFIED: attestation of a run, without the run")
+    assert render_text(with_run).endswith("VERIFIED: attestation of a run, with the run")
 
 
 def test_a_run_that_cannot_be_read(run: Path, tmp_path: Path) -> None:

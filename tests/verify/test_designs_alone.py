@@ -63,13 +63,35 @@ def test_a_sound_design_says_what_it_is(
     assert main(["--design", str(file), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     counts = {"trials": 12, "blocks": 6} if ceiling else {"trials": 8, "blocks": 4}
-    assert said["design"] == {"name": "story/main", "sha256": sha256(data), "ceiling": ceiling, **counts}
+    plan = said["design"].pop("plan")
+    assert (plan["arms"], plan["epochs"], plan["seed"]) == (["arm-0", "arm-1"], 2 if not ceiling else plan["epochs"], 8)
+    whole = {"name": "story/main", "sha256": sha256(data), "ceiling": ceiling, "selection": None}
+    assert said["design"] == {**whole, **counts} and "PART" not in said["marks"]
     assert [check["check"] for check in said["checks"]] == ALONE
     assert {check["status"] for check in said["checks"]} <= {"pass", "not applicable"}
     assert main(["--design", str(file)]) == 0
     told = capsys.readouterr().out
-    assert told.startswith(f"design {sha256(data)}\nstory/main: ") and "\nHOLDS: " in told
-    assert (ceiling or "no budget") in told and ("SYNTHETIC: sham" in told) == bool(ceiling)
+    assert told.startswith(f"design {sha256(data)}\nstory/main: ") and "\nHOLDS" in told
+    assert ("$0.115" if ceiling else "no budget") in told and ("SYNTHETIC: sham" in told) == bool(ceiling)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        canonical(make_design()) + b"\n",
+        json.dumps(make_design()).encode(),
+        canonical({**make_design(), "format": 2}),
+        canonical({**make_design(), "tasks": []}),
+        canonical({**make_design(), "tasks": make_design()["tasks"][::-1]}),
+        canonical({**make_design(), "stage": {"name": "main", "epochs": 10**9, "replacements": 0}}),
+        canonical({**money_design(), "budget": None}),
+    ],
+    ids=range(7),
+)
+def test_a_design_that_is_not_sound_is_a_finding(data: bytes, tmp_path: Path) -> None:
+    alone = verify_design(_written(tmp_path, data))
+    assert (alone.report.failed(), alone.exit_status, alone.sha256) == (["design.plan"], 1, sha256(data))
+    assert {result.status for result in alone.report.results[1:]} == {Status.CANNOT_TELL}
 
 
 @pytest.mark.parametrize(
@@ -83,20 +105,27 @@ def test_a_sound_design_says_what_it_is(
         b"[" * 100_000,
         b'{"format":1,"format":1}',
         b"1" * 50_000,
-        canonical(make_design()) + b"\n",
-        json.dumps(make_design()).encode(),
-        canonical({**make_design(), "format": 2}),
-        canonical({**make_design(), "tasks": []}),
-        canonical({**make_design(), "tasks": make_design()["tasks"][::-1]}),
-        canonical({**make_design(), "stage": {"name": "main", "epochs": 10**9, "replacements": 0}}),
-        canonical({**money_design(), "budget": None}),
+        b'[study]\nname = "x"\n',
+        canonical({"format": 1, "study": "story", "stage": "main", "groups": []}),
     ],
-    ids=range(15),
+    ids=range(10),
 )
-def test_what_is_no_design_is_a_finding(data: bytes, tmp_path: Path) -> None:
-    alone = verify_design(_written(tmp_path, data))
-    assert (alone.report.failed(), alone.exit_status, alone.sha256) == (["design.plan"], 1, sha256(data))
-    assert {result.status for result in alone.report.results[1:]} == {Status.CANNOT_TELL}
+def test_what_is_no_design_is_told_to_be_none(data: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--design", str(_written(tmp_path, data))]) == 2
+    assert capsys.readouterr().out.startswith("could not read: this is no design.json: ")
+
+
+def test_a_part_of_a_stage_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    claim = {"id": "more", "endpoint": "pass", "compare": ["arm-1", "arm-0"]}
+    design = {**make_design(), "selection": {"limit": 2, "arms": ["arm-0", "arm-1"]}, "hypotheses": [claim]}
+    file = str(_written(tmp_path, canonical(design)))
+    assert main(["--design", file]) == 0
+    told = capsys.readouterr().out
+    assert told.splitlines()[-1] == "HOLDS, PART: a design alone"
+    assert "(limit 2; arms arm-0, arm-1)" in told.replace("\n    ", " ")
+    assert '"compare":["arm-1","arm-0"]' in told and max(map(len, told.splitlines())) <= 80
+    assert main(["--design", file, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["design"]["selection"] == design["selection"]
 
 
 def test_what_cannot_be_read_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,7 +158,7 @@ def test_a_design_has_no_key_and_no_run(tmp_path: Path, capsys: pytest.CaptureFi
 def test_how_large_a_design_may_be_is_the_same_before_a_run_and_after(tmp_path: Path) -> None:
     assert (MAX_BYTES, MAX_PARTS) == (MAX_DESIGN_BYTES, MAX_DESIGN_PARTS)
     file = tmp_path / "design.json"
-    for parts, said in ((MAX_PARTS, "format is missing"), (MAX_PARTS + 1, "1,000,001 parts, more than 1,000,000")):
+    for parts, said in ((MAX_PARTS, "no design.json"), (MAX_PARTS + 1, "1,000,001 parts, more than 1,000,000")):
         file.write_bytes(b'{"x":[' + b",".join([b"0"] * (parts - 1)) + b"]}")
         assert said in repr(verify_design(file))
     with file.open("wb") as stream:

@@ -46,11 +46,14 @@ class Ended:
 
 @dataclass(frozen=True)
 class Verified:
-    """What the second program said: its version, how each check came out, and which models are made up."""
+    """What the second program said: its version, how each check came out, which models are made up, and what was
+    selected of the stage (None where nothing was).
+    """
 
     version: str
     checks: Mapping[str, str]
     synthetic: tuple[str, ...]
+    selection: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,7 @@ def statement(ended: Ended, verified: Verified, timestamp: Timestamp | None, key
         "run_id": ended.run_id,
         "study": ended.study,
         "stage": ended.stage,
+        "selection": None if verified.selection is None else dict(verified.selection),
         "complete": ended.complete,
         "totals": dict(ended.totals),
         "synthetic": list(verified.synthetic),

@@ -84,4 +84,4 @@ def _verified(run: RunFolder, key: OperatorKey) -> Verified:
             observed=report["unreadable"] or bad,
             remedy="See `proctor verify RUN --key …`; only who signed a run attests it.",
         )
-    return Verified(__version__, checks, tuple(report["synthetic"]))
+    return Verified(__version__, checks, tuple(report["synthetic"]), report["scope"]["selection"])

@@ -14,9 +14,9 @@ from proctor_verify.facts import Tally
 from proctor_verify.journal import Entry
 from proctor_verify.prices import usd
 from proctor_verify.run import Run
+from proctor_verify.vocabulary import GRADES
 
 MAX_SUMMARY = 64 << 20
-GRADES = ("pass", "fail", "ungraded")
 
 
 class Summaries(Check):
