@@ -296,7 +296,7 @@ async def test_a_door_that_closes_waits_for_what_is_in_flight(tmp_path: Path) ->
 
 
 async def test_a_door_that_closes_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flights, "CLOSE_SEC", 0.05)
+    monkeypatch.setattr(flights, "CLOSE_SEC", 1.0)
     async with answering([STREAM, chunk(EVENTS[0])], "hold") as url, doorway(tmp_path, model(url)) as way:
         asked = asyncio.ensure_future(way.post_raw(asking(stream=True)))
         await soon(lambda: way.record.said.get(Kind.EXCHANGE_ADMITTED))
