@@ -13,6 +13,7 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.wires import CHAT, PRACTICE
 from proctor.gateway.wire.formats import WIRES
+from proctor.gateway.wire.requests import check_effort
 from proctor.study.actors import ModelDesign
 from proctor.study.providers import PROVIDERS, Provider
 from proctor.study.schema.actors import Arm, Model
@@ -46,7 +47,7 @@ def arm_refusals(models: Mapping[str, ModelDesign], arms: Mapping[str, Arm]) -> 
         effort = arm.model.effort if arm.model is not None else None
         for model in models.values() if effort is not None else ():
             try:
-                WIRES[model.api].check(replace(model, effort=effort))
+                check_effort(replace(model, effort=effort), WIRES[model.api].efforts)
             except Refusal as refusal:
                 found.append(
                     Refusal(
@@ -99,7 +100,7 @@ def _model(name: str, table: Model, day: date | None) -> ModelDesign:
         mutations=tuple(sorted({each.value for each in table.mutations})),
     )
     # what the wire format has no word for would end the first attempt
-    WIRES[design.api].check(design)
+    check_effort(design, WIRES[design.api].efforts)
     return design
 
 

@@ -13,6 +13,7 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.gateway.wire.base import Call, Native, endpoint
 from proctor.gateway.wire.formats import WIRES, api_of_route, conversation
+from proctor.gateway.wire.requests import check_effort
 from proctor.study.actors import ModelDesign
 from proctor.study.providers import PROVIDERS
 
@@ -247,13 +248,13 @@ def test_gemini_is_told_the_ids_that_it_gave_and_no_others() -> None:
 @pytest.mark.parametrize("word", ["hgih", "HIGH", ""])
 def test_an_effort_that_is_no_word_of_the_provider_is_refused(api: str, word: str) -> None:
     called = model(MODELS[api].provider, api, effort=word)
-    for act in (lambda: WIRES[api].check(called), lambda: WIRES[api].request(called, TALK)):
+    for act in (lambda: check_effort(called, WIRES[api].efforts), lambda: WIRES[api].request(called, TALK)):
         with pytest.raises(Refusal) as caught:
             act()
         assert caught.value.reason is Reason.INVALID_VALUE
         assert caught.value.path == "models.luna.effort"
     for known in ("low", "medium", "high", None):
-        WIRES[api].check(model(MODELS[api].provider, api, effort=known))
+        check_effort(model(MODELS[api].provider, api, effort=known), WIRES[api].efforts)
 
 
 @pytest.mark.parametrize("api", sorted(WHOLE))

@@ -19,11 +19,11 @@ from proctor.gateway.wire.requests import (
     content_digest,
     output_bound,
     read_request,
+    system_of,
     text_of,
 )
 from proctor.study.actors import ModelDesign
 
-_EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _ROLES = {"system": Role.SYSTEM, "assistant": Role.ASSISTANT}
 # The one family that knows efforts, but not the thinking that adapts to them.
 _NOT_ADAPTIVE = "claude-opus-4-5"
@@ -33,10 +33,7 @@ class Anthropic:
     """POST `/v1/messages`."""
 
     api = ANTHROPIC
-
-    def check(self, model: ModelDesign) -> None:
-        """Refuse an effort that this format does not know."""
-        check_effort(model, _EFFORTS)
+    efforts = ("low", "medium", "high", "xhigh", "max")
 
     def request(
         self,
@@ -46,9 +43,9 @@ class Anthropic:
         max_output_tokens: int | None = None,
     ) -> Call:
         """See `Wire.request`. Neighbours of one side are one message, in which results of tools come first."""
-        self.check(model)
+        check_effort(model, self.efforts)
         body: dict[str, Any] = {"model": model.model, "max_tokens": output_bound(model, max_output_tokens)}
-        system = "\n\n".join(message.text for message in messages if message.role is Role.SYSTEM)
+        system = system_of(messages)
         if system:
             body["system"] = system
         body["messages"] = _sent(messages)

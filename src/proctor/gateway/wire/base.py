@@ -7,7 +7,7 @@ provider says went wrong is a `WireError`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -120,12 +120,9 @@ class Wire(Protocol):
         """Its name in `ModelDesign.api`."""
         ...
 
-    def check(self, model: ModelDesign) -> None:
-        """Refuse what this format cannot say of a model.
-
-        Raises:
-            Refusal: `invalid_value` for an effort that is no word of the format.
-        """
+    @property
+    def efforts(self) -> Collection[str]:
+        """Its words for efforts of reasoning."""
         ...
 
     def request(
@@ -138,8 +135,8 @@ class Wire(Protocol):
         """The request, not streaming, that sends a conversation; no more output than the model's own maximum.
 
         Raises:
-            Refusal: `json_invalid` for text that has no JSON form (half of a surrogate pair); `invalid_value` as
-                `check`.
+            Refusal: `json_invalid` for text that has no JSON form (half of a surrogate pair); `invalid_value` for
+                an effort that is no word of the format.
         """
         ...
 

@@ -22,7 +22,6 @@ from proctor.gateway.wire.requests import (
 )
 from proctor.study.actors import ModelDesign
 
-_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max", "default")
 _ROLES = {
     "system": Role.SYSTEM,
     "developer": Role.SYSTEM,
@@ -37,10 +36,7 @@ class Chat:
     """POST `/chat/completions`, below a base URL that ends with the version."""
 
     api = CHAT
-
-    def check(self, model: ModelDesign) -> None:
-        """Refuse an effort that no provider of this format knows."""
-        check_effort(model, _EFFORTS)
+    efforts = ("none", "minimal", "low", "medium", "high", "xhigh", "max", "default")
 
     def request(
         self,
@@ -50,7 +46,7 @@ class Chat:
         max_output_tokens: int | None = None,
     ) -> Call:
         """See `Wire.request`."""
-        self.check(model)
+        check_effort(model, self.efforts)
         body: dict[str, Any] = {
             "model": model.model,
             "messages": [_sent(message) for message in messages],

@@ -20,6 +20,7 @@ from proctor.gateway.wire.requests import (
     content_digest,
     output_bound,
     read_request,
+    system_of,
 )
 from proctor.study.actors import ModelDesign
 
@@ -33,10 +34,7 @@ class Gemini:
     """POST `/v1beta/models/MODEL:generateContent`."""
 
     api = GEMINI
-
-    def check(self, model: ModelDesign) -> None:
-        """Refuse an effort that this format does not know."""
-        check_effort(model, _EFFORTS)
+    efforts = tuple(_EFFORTS)
 
     def request(
         self,
@@ -46,7 +44,7 @@ class Gemini:
         max_output_tokens: int | None = None,
     ) -> Call:
         """See `Wire.request`. Neighbours of one side are one content."""
-        self.check(model)
+        check_effort(model, self.efforts)
         config: dict[str, Any] = {"maxOutputTokens": output_bound(model, max_output_tokens)}
         name = model.model.removeprefix("models/")
         if model.effort is not None:
@@ -55,7 +53,7 @@ class Gemini:
                 {"thinkingBudget": _EFFORTS[model.effort]} if budgeted else {"thinkingLevel": model.effort}
             )
         body: dict[str, Any] = {"contents": _sent(messages)}
-        system = "\n\n".join(message.text for message in messages if message.role is Role.SYSTEM)
+        system = system_of(messages)
         if system:
             body["systemInstruction"] = {"parts": [{"text": system}]}
         if tools:

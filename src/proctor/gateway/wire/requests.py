@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from proctor.core import canonical, strictjson
 from proctor.core.canonical import MAX_SAFE_INTEGER
+from proctor.core.models import Message, Role
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.gateway.wire.notes import Notes
@@ -47,6 +48,11 @@ def check_effort(model: ModelDesign, words: Collection[str]) -> None:
             observed=model.effort,
             required=list(words),
         )
+
+
+def system_of(messages: Iterable[Message]) -> str:
+    """The system prompt of a conversation, empty where there is none."""
+    return "\n\n".join(message.text for message in messages if message.role is Role.SYSTEM)
 
 
 def read_request(body: bytes | dict[str, Any]) -> dict[str, Any]:

@@ -18,12 +18,12 @@ from proctor.gateway.wire.requests import (
     content_digest,
     output_bound,
     read_request,
+    system_of,
     text_of,
 )
 from proctor.gateway.wire.responses_reply import ResponsesAssembly, call_of
 from proctor.study.actors import ModelDesign
 
-_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "assistant": Role.ASSISTANT}
 
 
@@ -31,10 +31,7 @@ class Responses:
     """POST `/responses`, below a base URL that ends with the version. Nothing is kept with the provider."""
 
     api = RESPONSES
-
-    def check(self, model: ModelDesign) -> None:
-        """Refuse an effort that this format does not know."""
-        check_effort(model, _EFFORTS)
+    efforts = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
     def request(
         self,
@@ -44,9 +41,9 @@ class Responses:
         max_output_tokens: int | None = None,
     ) -> Call:
         """See `Wire.request`. An answer is sent back as its items came, sealed reasoning with them."""
-        self.check(model)
+        check_effort(model, self.efforts)
         body: dict[str, Any] = {"model": model.model}
-        system = "\n\n".join(message.text for message in messages if message.role is Role.SYSTEM)
+        system = system_of(messages)
         if system:
             body["instructions"] = system
         body["input"] = [item for message in messages for item in _sent(message)]
