@@ -91,6 +91,7 @@ async def test_a_live_run_answers_for_itself(proctor, tmp_path: Path) -> None:
         "ended": None,
         "spend": None,
         "anchors": [],
+        "broken": None,
         **ANSWER,
     } | {"process": told["process"]}
 
@@ -151,3 +152,29 @@ async def test_a_run_that_takes_no_request_is_neither_dead_nor_paused(proctor, t
         pause = await asyncio.to_thread(proctor, "pause", tmp_path / "run")
     assert status.status == 0 and "does not answer" in status.out
     assert pause.status == 3 and "run_not_live" in pause.err
+
+
+def alter_a_grade(run: Path) -> int:
+    """Make a fail of the first grade; returns the number of the line that no longer follows it."""
+    lines = (run / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    at = next(number for number, line in enumerate(lines) if b'"grade":"pass"' in line)
+    lines[at] = lines[at].replace(b'"grade":"pass"', b'"grade":"fail"')
+    (run / "journal.jsonl").write_bytes(b"".join(lines))
+    return at + 2
+
+
+def test_status_and_logs_say_that_they_check_nothing_and_where_the_journal_is_broken(proctor, run: Path) -> None:
+    unchecked = f"unchecked  this is what the journal says; proctor verify {run} checks it"
+    sound = proctor("status", run), proctor("logs", run)
+    assert [said.status for said in sound] == [0, 0]
+    assert sound[0].out.splitlines()[-1] == unchecked and sound[1].err.splitlines() == [unchecked]
+    assert proctor("status", run, "--json").json()["broken"] is None
+
+    line = alter_a_grade(run)
+    words = f"BROKEN     journal.jsonl:{line}: an entry does not follow the one before it. Believe nothing"
+    status, logs = proctor("status", run), proctor("logs", run)
+    assert status.out.startswith(words) and "unchecked" not in status.out and "proctor verify" in status.out
+    assert logs.err.startswith(words) and logs.err.count("BROKEN") == 1
+    assert len(logs.out.splitlines()) == len(sound[1].out.splitlines())
+    assert proctor("logs", run, "alpha/plain/1").err.startswith(words)
+    assert proctor("status", run, "--json").json()["broken"].startswith(f"journal.jsonl:{line}: ")

@@ -14,7 +14,7 @@ from proctor.cli.words import WORD
 
 if TYPE_CHECKING:
     from proctor.evidence.runfolder import RunFolder
-    from proctor.report.tailing import TerminalText
+    from proctor.report.tailing import JournalTail, TerminalText
 
 _POLL_SEC = 0.2
 
@@ -28,7 +28,8 @@ def logs(run: Path, trial: str | None, follow: bool, as_json: bool) -> None:
     """Tell the journal of RUN, a line an entry; or print what the last attempt of TRIAL printed.
 
     TRIAL is an id or the beginning of one, the name of a trial's folder, or task/arm/epoch. A line names each file;
-    where standard output is no terminal, its bytes come raw. With --json: entries as JSON lines.
+    where standard output is no terminal, its bytes come raw. With --json: entries as JSON lines. Nothing of it is
+    checked: that is what `proctor verify` does. Only where an entry does not follow the one before it, that is said.
     """
     folder = opened(run)
     if trial is None:
@@ -47,10 +48,11 @@ def _journal(folder: RunFolder, *, follow: bool, as_json: bool) -> None:
     from proctor.report.tailing import JournalTail
     from proctor.report.telling import Teller
 
-    tail, teller = JournalTail(folder), Teller()
+    tail, teller, watch = JournalTail(folder), Teller(), _Watch(folder.path)
     over = not follow
     while True:
         for entry in tail.new():
+            watch.look(tail)
             if as_json:
                 kind = entry.kind.id if isinstance(entry.kind, Kind) else entry.kind
                 record = {"seq": entry.seq, "time": entry.time, "kind": kind, "body": entry.body}
@@ -58,6 +60,7 @@ def _journal(folder: RunFolder, *, follow: bool, as_json: bool) -> None:
             else:
                 click.echo(teller.line(entry))
         if over:
+            watch.end()
             return
         # what was written before the writer let go is read in one more round
         over = not tail.live()
@@ -75,10 +78,12 @@ def _outputs(folder: RunFolder, text: str, *, follow: bool) -> None:
     row = one_trial(read_run(folder, validate=False), text)
     trial = row.trial.id
     tail, outputs, printer = JournalTail(folder), OutputTail(folder), _Printer()
+    watch = _Watch(folder.path)
     attempt, over = None, not follow
     while True:
         final = False
         for entry in tail.new():
+            watch.look(tail)
             if entry.kind in (Kind.ATTEMPT_ADMITTED, Kind.TRIAL_FINAL) and entry.body["trial"] == trial:
                 final = entry.kind is Kind.TRIAL_FINAL
                 attempt = attempt if final else entry.body["folder"]
@@ -104,6 +109,30 @@ def _of_a_row(folder: RunFolder, text: str) -> str:
 
     shown = safe(command("proctor", "show", short_path(folder.path), text))
     return f": a question has no program of its own. What was asked and answered: {shown}"
+
+
+class _Watch:
+    """Says on standard error where the journal is broken, once, or at its end that nothing was checked."""
+
+    def __init__(self, run: Path) -> None:
+        self._run = run
+        self._said = False
+
+    def look(self, tail: JournalTail) -> None:
+        """After each entry."""
+        from proctor.report.unchecked import NOT_FOLLOWING, broken_lines
+
+        if tail.broken is not None and not self._said:
+            self._said = True
+            where = f"journal.jsonl:{tail.broken + 1}: {NOT_FOLLOWING}"
+            click.secho("\n".join(broken_lines(self._run, where)), fg="red", bold=True, err=True)
+
+    def end(self) -> None:
+        """After the last entry."""
+        from proctor.report.unchecked import unchecked_line
+
+        if not self._said:
+            click.echo(unchecked_line(self._run), err=True)
 
 
 class _Printer:

@@ -19,9 +19,14 @@ if TYPE_CHECKING:
 @run_argument
 @json_option
 def status(run: Path, as_json: bool) -> None:
-    """Say what a live RUN is doing, or how it ended, or that its process died."""
+    """Say what a live RUN is doing, or how it ended, or that its process died.
+
+    What a process answers, or else the journal says, is told as it is, and not checked: that is what `proctor verify`
+    does. Only where an entry does not follow the one before it, that is said first.
+    """
     from proctor.evidence.lock import read_lock
     from proctor.report.status import live_record, status_lines
+    from proctor.report.unchecked import broken_lines, unchecked_line
 
     folder = opened(run)
     lock = read_lock(folder)
@@ -31,8 +36,12 @@ def status(run: Path, as_json: bool) -> None:
     if as_json:
         print_json(record)
         return
+    if record["broken"] is not None:
+        click.secho("\n".join(broken_lines(run, record["broken"])), fg="red", bold=True)
     for line in [*status_lines(record), *ahead]:
         click.echo(line)
+    if answer is None and record["broken"] is None:
+        click.echo(unchecked_line(run))
 
 
 def _ask(lock: LockInfo) -> dict[str, Any] | None:
@@ -54,9 +63,20 @@ def _process(lock: LockInfo) -> dict[str, Any]:
 
 def _at_rest(folder: RunFolder, lock: LockInfo) -> tuple[dict[str, Any], list[str]]:
     """What the journal tells, and how to go on from there."""
+    from proctor.core.reasons import Reason
+    from proctor.core.refusal import Refusal
     from proctor.report.left import go_on_lines
     from proctor.report.reading import read_run
     from proctor.report.status import rest_record
 
-    reading = read_run(folder, validate=False)
-    return rest_record(reading, live=lock.live), [] if lock.live else go_on_lines(folder.path, reading)
+    broken = None
+    try:
+        reading = read_run(folder)
+    except Refusal as refusal:
+        if refusal.reason is not Reason.EVIDENCE_DAMAGED:
+            raise
+        # what else is damaged refuses again
+        reading = read_run(folder, validate=False)
+        broken = f"{refusal.path}: {refusal.message}"
+    told = {**rest_record(reading, live=lock.live), "broken": broken}
+    return told, [] if lock.live or broken else go_on_lines(folder.path, reading)

@@ -51,15 +51,33 @@ class Entry:
     body: dict[str, Any]
 
 
-class Chain:
-    """Where the next line links to: how many there are, the last one's digest (hex), and the tree over all."""
+class Links:
+    """Where the next line links to: how many there are, and the last one's digest (hex)."""
 
-    __slots__ = ("_behind", "_tree", "head", "size")
+    __slots__ = ("head", "size")
 
     def __init__(self) -> None:
         self.head = NO_ENTRY
         # How many lines there are: the next entry's `seq`.
         self.size = 0
+
+    def advance(self, line: bytes) -> None:
+        """Take a line, without its newline."""
+        self.head = sha256(line).hexdigest()
+        self.size += 1
+
+    def lead_to(self, entry: Entry) -> bool:
+        """Whether an entry links to the last line."""
+        return entry.seq == self.size and entry.prev == self.head
+
+
+class Chain(Links):
+    """Links, and the tree over all lines."""
+
+    __slots__ = ("_behind", "_tree")
+
+    def __init__(self) -> None:
+        super().__init__()
         self._tree = CompactRange()
         self._behind: list[bytes] = []
 
@@ -76,8 +94,7 @@ class Chain:
 
     def link(self, line: bytes) -> None:
         """`advance`, with the line's part in the tree left for later: the next line needs none."""
-        self.head = sha256(line).hexdigest()
-        self.size += 1
+        Links.advance(self, line)
         self._behind.append(line)
 
     def grow(self) -> None:
@@ -128,7 +145,7 @@ def check_size(kind: Kind, body_bytes: int) -> None:
         )
 
 
-def parse_line(line: bytes, number: int, *, chain: Chain | None = None) -> Entry:
+def parse_line(line: bytes, number: int, *, chain: Links | None = None) -> Entry:
     """Read a line (without its newline) strictly.
 
     Args:

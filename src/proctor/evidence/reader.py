@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence.disk import open_regular
-from proctor.evidence.entries import JOURNAL, MAX_LINE_BYTES, Chain, Entry, damaged, own_line, parse_line
+from proctor.evidence.entries import JOURNAL, MAX_LINE_BYTES, Entry, Links, damaged, own_line, parse_line
 from proctor.evidence.kinds import Kind
 from proctor.evidence.packs import Blob
 from proctor.evidence.runfolder import RunFolder
@@ -50,7 +50,7 @@ def read_entries(path: Path, *, validate: bool = True) -> Iterator[Entry]:
     Raises:
         Refusal: `evidence_damaged` names the line; `run_not_found`, `evidence_unreadable`.
     """
-    chain = Chain() if validate else None
+    chain = Links() if validate else None
     try:
         with open_regular(path) as file:
             for number, line in enumerate(read_lines(file), start=1):

@@ -32,7 +32,7 @@ def _line(each: Mapping[str, Any], entries: int) -> str:
     where = safe(f"{each['anchor']} {each['location']}")
     has = "nothing yet"
     if each["size"] is not None:
-        has = f"{each['size']} of {count(entries, 'entry', 'entries')}, {moment(each['time'])}"
+        has = f"{each['size']:,} of {count(entries, 'entry', 'entries')}, {moment(each['time'])}"
     # a live run alone says how its pushes go
     failing = f"; its last push failed ({safe(each['failing'])})" if each.get("failing") else ""
     waiting = "; nothing starts until it takes a checkpoint" if each.get("waited_for") else ""

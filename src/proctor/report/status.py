@@ -48,7 +48,8 @@ def rest_record(reading: Reading, *, live: bool) -> dict[str, Any]:
 def live_record(answer: Mapping[str, Any]) -> dict[str, Any]:
     """What a live run answers, in the form of `rest_record`; `spend` is `Spend.as_record()`, or null."""
     whole = answer["done"] == answer["planned"]
-    return {"answers": True, "complete": whole, "resumes": False, "ended": None, "spend": None, "anchors": [], **answer}
+    rest: dict[str, Any] = {"resumes": False, "ended": None, "spend": None, "anchors": [], "broken": None}
+    return {"answers": True, "complete": whole, **rest, **answer}
 
 
 def status_lines(record: Mapping[str, Any]) -> list[str]:

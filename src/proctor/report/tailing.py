@@ -9,7 +9,7 @@ from pathlib import Path
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.evidence.entries import Entry, parse_line
+from proctor.evidence.entries import Entry, Links, parse_line
 from proctor.evidence.lock import read_lock
 from proctor.evidence.reader import read_lines
 from proctor.evidence.runfolder import RunFolder
@@ -27,12 +27,16 @@ _LINE_SHOWN = 120
 
 
 class JournalTail:
-    """The entries that have come since the last look; a line that is not finished is looked at again."""
+    """The entries that have come since the last look; a line that is not finished is looked at again.
+
+    `broken` is the first entry (from 0) that does not follow the one before it; it comes all the same.
+    """
 
     def __init__(self, run: RunFolder) -> None:
         self._run = run
         self._offset = 0
-        self._number = 0
+        self._links = Links()
+        self.broken: int | None = None
 
     def new(self) -> Iterator[Entry]:
         """What came.
@@ -44,8 +48,11 @@ class JournalTail:
             with self._run.journal_path.open("rb") as file:
                 file.seek(self._offset)
                 for line in read_lines(file):
-                    self._number += 1
-                    yield parse_line(line, self._number)
+                    entry = parse_line(line, self._links.size + 1)
+                    if self.broken is None and not self._links.lead_to(entry):
+                        self.broken = self._links.size
+                    yield entry
+                    self._links.advance(line)
                     self._offset += len(line) + 1
         except OSError as error:
             raise _unreadable("journal.jsonl", error) from error
