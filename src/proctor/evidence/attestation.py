@@ -12,12 +12,10 @@ from typing import Any
 
 from proctor.core.canonical import encode
 from proctor.core.extras import require_extra
-from proctor.core.reasons import Reason
-from proctor.core.refusal import Refusal
 from proctor.evidence import notes
 from proctor.evidence.anchors.receipts import Anchored, anchored
 from proctor.evidence.checkpoints import name_of
-from proctor.evidence.disk import open_regular
+from proctor.evidence.disk import open_regular, unreadable
 from proctor.evidence.entries import JOURNAL, damaged
 from proctor.evidence.keys import OperatorKey
 from proctor.evidence.kinds import Kind
@@ -87,8 +85,7 @@ def read_ended(run: RunFolder) -> Ended:
         name = str(error.filename).removeprefix(f"{run.path}/")
         raise damaged("a file is missing that a run which is over has", name) from error
     except OSError as error:
-        message = f"a file of the run cannot be read: {error.strerror or error}"
-        raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path=str(run.path)) from error
+        raise unreadable("a file of the run", str(run.path), error) from error
     except (KeyError, TypeError) as error:
         raise damaged(f"an entry's body cannot be understood: {error!r}", JOURNAL) from error
     head = notes.Checkpoint.parse(notes.parse(note).text)

@@ -14,7 +14,7 @@ import orjson
 from proctor.core.money import Usd
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.evidence.disk import open_regular
+from proctor.evidence.disk import open_regular, unreadable
 from proctor.evidence.entries import NO_ENTRY, damaged
 from proctor.evidence.kinds import Kind
 
@@ -158,9 +158,7 @@ def read_calls(path: Path) -> CallState:
                 _take(state, line[:-1], f"{path.name}:{state.size + 1}")
                 state.offset += len(line)
     except OSError as error:
-        raise Refusal(
-            Reason.EVIDENCE_UNREADABLE, f"the record cannot be read: {error.strerror}", path=str(path)
-        ) from error
+        raise unreadable("the record", str(path), error) from error
     if state.size == 0 and state.torn:
         raise _no_record(str(path))
     return state

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from proctor.core.reasons import Reason
-from proctor.core.refusal import Refusal
 from proctor.evidence import notes
-from proctor.evidence.disk import open_regular
+from proctor.evidence.disk import open_regular, unreadable
 from proctor.evidence.entries import Chain, damaged
 from proctor.evidence.keys import OperatorKey
 from proctor.evidence.runfolder import FileRef, RunFolder
@@ -65,8 +63,7 @@ def standing(run: RunFolder) -> dict[int, dict[str, Any]]:
             with open_regular(path) as file:
                 data = file.read(notes.MAX_NOTE_BYTES + 1)
         except OSError as error:
-            reason = Reason.EVIDENCE_UNREADABLE
-            raise Refusal(reason, f"a checkpoint cannot be read: {error.strerror}", path=relative) from error
+            raise unreadable("a checkpoint", relative, error) from error
         head = notes.Checkpoint.parse(notes.parse(data, path=relative).text, path=relative)
         if head.size != int(named[1]):
             raise damaged("a checkpoint's size is not that of its name", relative, observed=head.size)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from proctor.core.reasons import Reason
-from proctor.core.refusal import Refusal
 from proctor.evidence import checkpoints, notes
-from proctor.evidence.disk import open_regular
+from proctor.evidence.disk import open_regular, unreadable
 from proctor.evidence.entries import damaged
 from proctor.evidence.merkle import CompactRange, leaf_hash
 from proctor.evidence.reader import read_lines
@@ -34,9 +32,7 @@ def last_checkpoint(run: RunFolder) -> bytes:
         with open_regular(run.path / body["path"]) as file:
             note = file.read(notes.MAX_NOTE_BYTES)
     except OSError as error:
-        raise Refusal(
-            Reason.EVIDENCE_UNREADABLE, f"the run cannot be read: {error.strerror}", path=str(run.path)
-        ) from error
+        raise unreadable("the run", str(run.path), error) from error
     if tree.size != size or tree.root().hex() != body["root"]:
         message = "the newest checkpoint is not of this journal"
         raise damaged(message, body["path"], observed={"entries": tree.size, "root": tree.root().hex()})

@@ -204,3 +204,8 @@ def write_refusal(error: OSError, path: str) -> Refusal:
     """What a failed write means: `disk_full` or `write_failed`."""
     reason = Reason.DISK_FULL if error.errno in NO_SPACE else Reason.WRITE_FAILED
     return Refusal(reason, f"evidence could not be written: {error.strerror or error}", path=path)
+
+
+def unreadable(what: str, path: str, error: OSError) -> Refusal:
+    """What a failed read means: `evidence_unreadable`."""
+    return Refusal(Reason.EVIDENCE_UNREADABLE, f"{what} cannot be read: {error.strerror or error}", path=path)

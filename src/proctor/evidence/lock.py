@@ -17,7 +17,7 @@ from proctor.core import strictjson
 from proctor.core.canonical import encode
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.evidence.disk import is_regular, write_refusal
+from proctor.evidence.disk import is_regular, unreadable, write_refusal
 from proctor.evidence.runfolder import RunFolder
 
 # A reader holds the lock for the moment in which it looks; a writer that meets one tries again.
@@ -113,8 +113,7 @@ def read_lock(run: RunFolder) -> LockInfo:
     except (FileNotFoundError, NotADirectoryError):
         return LockInfo(live=False)
     except OSError as error:
-        message = f"the lock cannot be read: {error.strerror or error}"
-        raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path="lock") from error
+        raise unreadable("the lock", "lock", error) from error
 
 
 def _no_file(reason: Reason) -> Refusal:

@@ -19,7 +19,7 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence import checkpoints, merkle, notes
 from proctor.evidence.anchors import receipts
-from proctor.evidence.disk import open_regular
+from proctor.evidence.disk import open_regular, unreadable
 from proctor.evidence.entries import JOURNAL, MAX_LINE_BYTES, Entry, damaged, parse_line
 from proctor.evidence.kinds import Kind
 from proctor.evidence.proof_index import IndexUnfit, JournalIndex, forget, open_database
@@ -117,8 +117,7 @@ def _indexed(run: RunFolder, cache: Path | None, prove: Callable[[JournalIndex, 
     except FileNotFoundError as error:
         raise Refusal(Reason.RUN_NOT_FOUND, "there is no journal", path=str(run.path)) from error
     except OSError as error:
-        message = f"the journal cannot be read: {error.strerror or error}"
-        raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path=JOURNAL) from error
+        raise unreadable("the journal", JOURNAL, error) from error
 
 
 class _InMemory(Exception):
@@ -182,8 +181,7 @@ def _standing(run: RunFolder, named: re.Pattern[str]) -> set[int]:
     except FileNotFoundError:
         return set()
     except OSError as error:
-        message = f"the checkpoints cannot be read: {error.strerror or error}"
-        raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path="checkpoints") from error
+        raise unreadable("the checkpoints", "checkpoints", error) from error
 
 
 def _covering(final: int, sizes: Set[int], pushed: Set[int]) -> int:
@@ -202,8 +200,7 @@ def _checkpoint(run: RunFolder, size: int, first: Entry, key: notes.VerifierKey)
         with open_regular(run.path / path) as file:
             data = file.read(notes.MAX_NOTE_BYTES + 1)
     except OSError as error:
-        message = f"a checkpoint cannot be read: {error.strerror or error}"
-        raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path=path) from error
+        raise unreadable("a checkpoint", path, error) from error
     head = _verified(data, path, first, key)
     if head.size != size:
         raise damaged("a checkpoint's size is not that of its name", path, observed=head.size)

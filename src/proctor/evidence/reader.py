@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.evidence.disk import open_regular
+from proctor.evidence.disk import open_regular, unreadable
 from proctor.evidence.entries import JOURNAL, MAX_LINE_BYTES, Entry, Links, damaged, own_line, parse_line
 from proctor.evidence.kinds import Kind
 from proctor.evidence.packs import Blob
@@ -60,7 +60,7 @@ def read_entries(path: Path, *, validate: bool = True) -> Iterator[Entry]:
     except FileNotFoundError as error:
         raise Refusal(Reason.RUN_NOT_FOUND, "there is no journal", path=str(path)) from error
     except OSError as error:
-        raise _unreadable("the journal", JOURNAL, error) from error
+        raise unreadable("the journal", JOURNAL, error) from error
 
 
 def read_own(path: Path, entries: int) -> Iterator[tuple[Kind, dict[str, Any]]]:
@@ -75,7 +75,7 @@ def read_own(path: Path, entries: int) -> Iterator[tuple[Kind, dict[str, Any]]]:
         with open_regular(path) as file:
             yield from (own_line(line) for line in islice(read_lines(file), entries))
     except OSError as error:
-        raise _unreadable("the journal", JOURNAL, error) from error
+        raise unreadable("the journal", JOURNAL, error) from error
 
 
 def read_blob(run: RunFolder, ref: Blob | dict[str, Any]) -> bytes:
@@ -118,7 +118,7 @@ def _content(run: RunFolder, blob: Blob) -> bytes:
             file.seek(blob.offset)
             stored = file.read(blob.length if blob.pack is not None else blob.size)
     except OSError as error:
-        raise _unreadable("a blob", blob.path, error) from error
+        raise unreadable("a blob", blob.path, error) from error
     if blob.pack is not None:
         _check_digest(blob, stored, blob.stored_sha256)
     content = _unpacked(blob, stored)
@@ -143,7 +143,3 @@ def _unpacked(blob: Blob, stored: bytes) -> bytes:
     if not unpacker.eof or unpacker.unused_data:
         raise damaged("a frame is more or less than one gzip stream of its size", blob.path)
     return content
-
-
-def _unreadable(what: str, path: str, error: OSError) -> Refusal:
-    return Refusal(Reason.EVIDENCE_UNREADABLE, f"{what} cannot be read: {error.strerror or error}", path=path)

@@ -14,7 +14,7 @@ from proctor.core import strictjson
 from proctor.core.canonical import encode
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.evidence.disk import Disk, is_regular, open_regular, write_refusal
+from proctor.evidence.disk import Disk, is_regular, open_regular, unreadable, write_refusal
 from proctor.evidence.withheld import WITHHELD, Withheld, read_withheld
 
 _MAX_MANIFEST_BYTES = 64 * 1024 * 1024
@@ -195,8 +195,7 @@ class RunFolder:
                     data = file.read(_MAX_MANIFEST_BYTES + 1)
                 found.append(Manifest(FileRef.of(self.relative(path), data), _manifest_body(data)))
         except OSError as error:
-            message = f"the manifests cannot be read: {error.strerror or error}"
-            raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path=self.relative(self.manifests_dir)) from error
+            raise unreadable("the manifests", self.relative(self.manifests_dir), error) from error
         return found
 
     def _manifest_paths(self) -> list[Path]:

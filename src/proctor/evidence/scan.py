@@ -18,7 +18,7 @@ from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence import checkpoints
 from proctor.evidence.anchors import receipts
-from proctor.evidence.disk import end_of_data, is_regular, open_regular
+from proctor.evidence.disk import end_of_data, is_regular, open_regular, unreadable
 from proctor.evidence.entries import BLOB_FIELDS, JOURNAL, NULL_FIELDS, Chain, Entry, damaged, parse_line
 from proctor.evidence.kinds import FORMAT, Kind
 from proctor.evidence.packs import Blob
@@ -104,8 +104,7 @@ def scan(run: RunFolder) -> Scan:
         _check_trials(run, found)
         _check_blobs(run, found)
     except OSError as error:
-        reason = Reason.EVIDENCE_UNREADABLE
-        raise Refusal(reason, f"the run cannot be read: {error.strerror}", path=str(run.path)) from error
+        raise unreadable("the run", str(run.path), error) from error
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from proctor.core import strictjson
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.evidence.disk import open_regular
+from proctor.evidence.disk import open_regular, unreadable
 
 WITHHELD = "withheld.json"
 # Of each list; the second program reads as many.
@@ -38,8 +38,7 @@ def read_withheld(path: Path) -> Withheld | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        message = f"what the copy leaves out cannot be read: {error.strerror or error}"
-        raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path=path.name) from error
+        raise unreadable("what the copy leaves out", path.name, error) from error
     try:
         value = strictjson.loads(data, max_bytes=_MAX_BYTES)
         blobs = {_text(item["blob"]): _size(item["size"]) for item in value["blobs"]}

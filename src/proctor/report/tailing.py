@@ -9,6 +9,7 @@ from pathlib import Path
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.evidence.disk import unreadable
 from proctor.evidence.entries import Entry, Links, parse_line
 from proctor.evidence.lock import read_lock
 from proctor.evidence.reader import read_lines
@@ -55,7 +56,7 @@ class JournalTail:
                     self._links.advance(line)
                     self._offset += len(line) + 1
         except OSError as error:
-            raise _unreadable("journal.jsonl", error) from error
+            raise unreadable("it", "journal.jsonl", error) from error
 
     def live(self) -> bool:
         """Whether a process writes the run now."""
@@ -87,7 +88,7 @@ class OutputTail:
                         self._offsets[relative] = file.tell()
                         yield relative, chunk
             except OSError as error:
-                raise _unreadable(relative, error) from error
+                raise unreadable("it", relative, error) from error
 
     def withheld(self, folder: str) -> list[str]:
         """Output files of an attempt that a public copy leaves out, relative to the run.
@@ -125,7 +126,7 @@ def last_line(run: RunFolder, folder: str, names: Sequence[str]) -> tuple[str, s
                 file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
                 text = file.read(_TAIL_BYTES).decode("utf-8", "backslashreplace")
         except OSError as error:
-            raise _unreadable(f"{folder}/{name}", error) from error
+            raise unreadable("it", f"{folder}/{name}", error) from error
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         if lines:
             shown = safe(lines[-1])
@@ -139,7 +140,3 @@ def inside(run: RunFolder, relative: str) -> Path:
     if not path.resolve().is_relative_to(run.path.resolve()):
         raise Refusal(Reason.EVIDENCE_DAMAGED, "a path leads out of the run folder", path=relative)
     return path
-
-
-def _unreadable(path: str, error: OSError) -> Refusal:
-    return Refusal(Reason.EVIDENCE_UNREADABLE, f"it cannot be read: {error.strerror or error}", path=path)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from proctor.core.reasons import Reason
-from proctor.core.refusal import Refusal
+from proctor.evidence.disk import unreadable
 from proctor.evidence.runfolder import RunFolder
 from proctor.grading.files import verdict_files
 from proctor.grading.join import per_test_record
@@ -25,6 +24,5 @@ def tests_of(run: RunFolder, folder: str) -> dict[str, Any] | None:
     try:
         files = verdict_files(output)
     except OSError as error:
-        message = f"a verdict file cannot be read: {error.strerror or error}"
-        raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path=f"{folder}/verifier") from error
+        raise unreadable("a verdict file", f"{folder}/verifier", error) from error
     return per_test_record(read_verdicts(files))

@@ -16,6 +16,7 @@ from typing import Any
 from proctor.core.canonical import encode
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.evidence.disk import unreadable
 from proctor.evidence.entries import BLOB_FIELDS, Entry
 from proctor.evidence.kinds import Kind
 from proctor.evidence.lock import read_lock
@@ -135,6 +136,4 @@ def _stands(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise Refusal(
-            Reason.EVIDENCE_UNREADABLE, f"a derived file cannot be read: {error.strerror}", path=str(path)
-        ) from error
+        raise unreadable("a derived file", str(path), error) from error

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from proctor.core.canonical import encode
-from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.strictjson import MAX_BYTES, loads_canonical
 from proctor.evidence.anchors.base import CheckpointFile, Pushed
 from proctor.evidence.anchors.places import AnchorKind, Place
 from proctor.evidence.checkpoints import name_of
-from proctor.evidence.disk import open_regular
+from proctor.evidence.disk import open_regular, unreadable
 from proctor.evidence.entries import damaged
 from proctor.evidence.runfolder import FileRef, RunFolder
 
@@ -136,8 +135,7 @@ def _readable(run: RunFolder) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        message = f"the receipts cannot be read: {error.strerror or error}"
-        raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path=run.relative(run.checkpoints)) from error
+        raise unreadable("the receipts", run.relative(run.checkpoints), error) from error
 
 
 def held(own: Iterable[tuple[AnchorKind, str]], stand: Iterable[Receipt]) -> list[dict[str, Any]]:

@@ -10,9 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from proctor.core.reasons import Reason
-from proctor.core.refusal import Refusal
-from proctor.evidence.disk import Disk
+from proctor.evidence.disk import Disk, unreadable
 from proctor.evidence.entries import damaged
 
 _CHUNK = 1 << 20
@@ -48,7 +46,7 @@ class Source:
         except (FileNotFoundError, NotADirectoryError) as error:
             raise damaged("a file that the run names is missing, or a link leads to it", relative) from error
         except OSError as error:
-            raise _unreadable(relative, error) from error
+            raise unreadable("the run", relative, error) from error
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise damaged("what stands in the place of a file is none", relative)
@@ -94,7 +92,7 @@ class Source:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise _unreadable(folder or ".", error) from error
+            raise unreadable("the run", folder or ".", error) from error
 
 
 class Target:
@@ -151,14 +149,14 @@ def read_at(relative: str, source: BinaryIO, offset: int, length: int) -> bytes:
     try:
         return os.pread(source.fileno(), length, offset)
     except OSError as error:
-        raise _unreadable(relative, error) from error
+        raise unreadable("the run", relative, error) from error
 
 
 def _read(relative: str, source: BinaryIO) -> bytes:
     try:
         return source.read(_CHUNK)
     except OSError as error:
-        raise _unreadable(relative, error) from error
+        raise unreadable("the run", relative, error) from error
 
 
 @contextmanager
@@ -172,8 +170,3 @@ def _entered(root: Path, folders: list[str]) -> Iterator[int]:
         yield handle
     finally:
         os.close(handle)
-
-
-def _unreadable(path: str, error: OSError) -> Refusal:
-    message = f"the run cannot be read: {error.strerror or error}"
-    return Refusal(Reason.EVIDENCE_UNREADABLE, message, path=path)
