@@ -35,13 +35,13 @@ def loads(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH
     return _parse(_STRICT, _checked_text(data, max_bytes, max_depth))
 
 
-def loads_canonical(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> Any:
+def loads_canonical(data: bytes, *, max_bytes: int = MAX_BYTES) -> Any:
     """One JSON value whose bytes are its canonical form; an integer beyond 2^53 - 1 is read as the float it stands for.
 
     Raises:
         Unreadable: not strict JSON, beyond a bound, or another form.
     """
-    text = _checked_text(data, max_bytes, max_depth)
+    text = _checked_text(data, max_bytes, MAX_DEPTH)
     value = _quick(text)
     if value is not _UNSURE:
         return value

@@ -118,9 +118,7 @@ def _keys(value: dict[str, Any], max_depth: int) -> int | None:
     return None
 
 
-def loads_canonical(
-    data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH, path: str | None = None
-) -> Any:
+def loads_canonical(data: bytes, *, max_bytes: int = MAX_BYTES, path: str | None = None) -> Any:
     """Read one JSON value whose bytes must be its canonical form, so `encode(result) == data`.
 
     An integer beyond 2^53 - 1 can only be the canonical form of a float, and comes back as that float.
@@ -128,7 +126,7 @@ def loads_canonical(
     Raises:
         Refusal: `json_invalid`, for everything that `loads` refuses and for every other form.
     """
-    value = _read(_DOUBLES, data, max_bytes, max_depth, path)
+    value = _read(_DOUBLES, data, max_bytes, MAX_DEPTH, path)
     canonical = encode(value)
     if canonical != data:
         offset = next((i for i, (a, b) in enumerate(zip(data, canonical, strict=False)) if a != b), len(canonical))

@@ -44,7 +44,7 @@ class Tee:
 
         Raises:
             SendFailed: they are not of their encoding, there are too many, or a key is in them and cannot be taken out.
-            OSError: the disk's.
+            Refusal: the disk's.
         """
         self._recording.chunk(at_ns)
         if self._decoder.plain:
@@ -77,7 +77,7 @@ class Tee:
         return self._reader.close()
 
     async def recorded(self, *, chunks: bool, flags: tuple[str, ...]) -> Recorded:
-        """What is kept of it. Raises OSError."""
+        """What is kept of it. Raises Refusal, the disk's."""
         return await self._recording.close(chunks=chunks, flags=flags)
 
     def _look(self, data: bytes) -> None:

@@ -84,21 +84,15 @@ class _Bound:
     sock: socket.socket
 
 
-def serve(
-    request: GatewayRequest, ready: Callable[[Serving], None], *, quiet: bool, stop: Stop | None = None
-) -> Served:
-    """Serve until a signal ends it.
-
-    Args:
-        ready: told once requests are taken.
-        stop: given by whoever hears signals for this thread, where it is not the main one.
-    """
+def serve(request: GatewayRequest, ready: Callable[[Serving], None], *, quiet: bool) -> Served:
+    """Serve until a signal ends it; `ready` is told once requests are taken."""
     listen_again()
     allow_many()
-    return asyncio.run(_serve(request, ready, quiet, stop or Stop()))
+    return asyncio.run(_serve(request, ready, quiet))
 
 
-async def _serve(request: GatewayRequest, ready: Callable[[Serving], None], quiet: bool, stop: Stop) -> Served:
+async def _serve(request: GatewayRequest, ready: Callable[[Serving], None], quiet: bool) -> Served:
+    stop = Stop()
     try:
         admitted = await admit_or_stop(lambda _: _admit(request), stop)
     except Interrupted:

@@ -35,21 +35,12 @@ _MAX_UNKNOWN = 4096
 class GitAnchor:
     """One repository, for one run. `last` is the newest commit there that a receipt names."""
 
-    def __init__(
-        self,
-        place: Place,
-        admitted: Admitted,
-        fingerprint: str,
-        *,
-        last: str | None = None,
-        environ: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, place: Place, admitted: Admitted, fingerprint: str, *, last: str | None = None) -> None:
         """Touches nothing yet.
 
         Args:
             fingerprint: of the run's key: the commits' author.
             last: the newest commit there that a receipt of the run names.
-            environ: the process's own variables.
         """
         self.place = place
         self._ref = f"refs/proctor/{admitted.run_id}"
@@ -57,7 +48,7 @@ class GitAnchor:
         self._fingerprint = fingerprint
         self._checkpoints = admitted.run_dir / "checkpoints"
         self._last = last
-        self._program = GitProgram(self._folder, os.environ if environ is None else environ)
+        self._program = GitProgram(self._folder, os.environ)
 
     def push(self, checkpoint: CheckpointFile, at: str) -> Pushed:
         """As `Anchor.push`."""
