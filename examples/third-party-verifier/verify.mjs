@@ -12,6 +12,7 @@ import { verifyRun } from "./lib/run.mjs";
 
 const USAGE = "usage: node verify.mjs RUN|RECEIPT|PROOF [--key VKEY|FILE|sha256:HEX] [--since CHECKPOINT] [--json]";
 const MAX_FILE = 1 << 20;
+const NOT_OF_THE_RUN = "a receipt does not tell whether its model is made up, and its run a part or the whole of a stage";
 
 class Unreadable extends Error {}
 
@@ -55,39 +56,43 @@ function readTrust(key) {
   return trust;
 }
 
-function print(report, status, rest, json) {
+function print(report, status, { marks, ...rest }, json) {
   const checks = report.checks();
   if (json) {
-    process.stdout.write(`${JSON.stringify({ checks, exit_status: status, notes: report.notes, ...rest }, null, 2)}\n`);
+    const said = { checks, exit_status: status, marks, notes: report.notes, ...rest };
+    process.stdout.write(`${JSON.stringify(said, null, 2)}\n`);
     return;
   }
   for (const { check, status: found, seen } of checks) process.stdout.write(`${found.padEnd(15)} ${check.padEnd(30)} ${seen}\n`);
   for (const note of report.notes) process.stdout.write(`note            ${note}\n`);
   const what = Object.entries(rest).map(([name, value]) => `${name} ${value}`).join(", ");
-  process.stdout.write(`${status === 0 ? "HOLDS" : "DOES NOT HOLD"}: ${what}\n`);
+  process.stdout.write(`${[status === 0 ? "HOLDS" : "DOES NOT HOLD", ...marks].join(", ")}: ${what}\n`);
 }
 
 function verify({ place, key, since, json }) {
   const trust = readTrust(key);
   const stat = fs.statSync(place, { throwIfNoEntry: false });
   let report;
-  let rest = {};
-  if (stat?.isFile()) {
+  let rest = { marks: [] };
+  if (stat === undefined) throw new Unreadable(`${place}: nothing stands there`);
+  if (stat.isFile()) {
     const bytes = readFile(place);
+    if (bytes[0] === 0x7b) throw new Unreadable(`${place}: attestations are for proctor verify`);
     if (isReceipt(bytes)) {
       const result = verifyReceipt(bytes, trust);
       ({ report } = result);
-      if (result.found !== null) rest = { run: result.found.run, trial: Object.values(result.found.extra.trial).join(" · ") };
+      report.notes.push(NOT_OF_THE_RUN);
+      if (result.found !== null) rest = { ...rest, run: result.found.run, trial: Object.values(result.found.extra.trial).join(" · ") };
     } else {
       if (since === null) throw new Unreadable("a proof of consistency needs --since and the older checkpoint");
       const result = verifyConsistency(bytes, readFile(since), trust);
       ({ report } = result);
-      if (result.found !== null) rest = { run: result.found.run };
+      if (result.found !== null) rest = { ...rest, run: result.found.run };
     }
   } else {
     const result = verifyRun(place, trust?.fingerprint ?? null);
     ({ report } = result);
-    rest = { run: result.runId, entries: result.entries };
+    rest = { marks: result.marks, run: result.runId, entries: result.entries };
   }
   const status = report.exitStatus(trust !== null);
   print(report, status, rest, json);

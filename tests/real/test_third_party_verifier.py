@@ -107,6 +107,20 @@ def whole(shop: Shop) -> Path:
     return shop.run("whole")
 
 
+def test_a_part_of_a_stage_is_marked_by_both(shop: Shop) -> None:
+    run = shop.run("part", "--limit", "2")
+    told = [spoken([sys.executable, "-m", "proctor_verify", str(run), "--json"])[1]["marks"]]
+    told += [spoken([str(NODE), str(FOLDER / "verify.mjs"), str(run), "--json"])[1]["marks"]]
+    assert told == [["PART", "SYNTHETIC"]] * 2
+
+
+def test_what_it_cannot_read_is_called_by_name(tmp_path: Path) -> None:
+    (tmp_path / "x.dsse.json").write_bytes(b'{"payload":""}')
+    for name, words in (("x.dsse.json", "attestations are for proctor verify"), ("nowhere", "nothing stands there")):
+        status, report = spoken([str(NODE), str(FOLDER / "verify.mjs"), str(tmp_path / name), "--json"])
+        assert status == 2 and words in report["unreadable"]
+
+
 def copied(run: Path, name: str) -> Path:
     return Path(shutil.copytree(run, run.parent / name))
 

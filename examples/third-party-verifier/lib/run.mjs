@@ -34,7 +34,7 @@ export function verifyRun(root, trust) {
   if (kind !== "file") {
     if (!wasAdmitted(folder)) throw new FolderFault("there is no run that was admitted");
     report.withoutJournal(kind === "nothing" ? "journal.jsonl is not there" : "journal.jsonl is no plain file");
-    return { report, entries: 0, runId: null };
+    return { report, entries: 0, runId: null, marks: [] };
   }
   const fd = folder.open("journal.jsonl");
   try {
@@ -61,6 +61,8 @@ function wasAdmitted(folder) {
     }
   });
 }
+
+const grouped = (count) => String(count).replace(/\B(?=(\d{3})+$)/g, ",");
 
 function isStill(folder, before) {
   const now = folder.stat("journal.jsonl");
@@ -132,7 +134,18 @@ class Run {
       }
       this.files.end(state, this.packs.places());
     }
-    return { report, entries: lines, runId: state.first?.run_id ?? null };
+    return { report, entries: lines, runId: state.first?.run_id ?? null, marks: this.#marks() };
+  }
+
+  /** What stands beside a verdict: of what a part, how much of the plan, and whether a model is made up. */
+  #marks() {
+    if (this.design === null) return [];
+    const { value, trialCount } = this.design;
+    const { finals } = this.state.finals;
+    const marks = Object.hasOwn(value, "selection") ? ["PART"] : [];
+    if (!this.blind && finals < trialCount) marks.push(`NOT COMPLETE (${grouped(finals)} of ${grouped(trialCount)})`);
+    if (value.models.some((model) => model.synthetic === true)) marks.push("SYNTHETIC");
+    return marks;
   }
 
   #line({ bytes, ended }) {
