@@ -90,6 +90,9 @@ class Scripted:
         self.pushed.append((checkpoint.size, at))
         return Pushed(0, {"path": f"run-1/{checkpoint.size:012d}.note", "sha256": checkpoint.sha256, "size": 1})
 
+    def stands(self, checkpoint: CheckpointFile) -> bool:
+        return checkpoint.size in [size for size, _ in self.pushed]
+
     def cancel(self) -> None:
         pass
 

@@ -94,6 +94,21 @@ def test_what_stands_in_its_place_is_never_replaced(run: Path, what: str) -> Non
     assert file.lstat() == before
 
 
+def test_whether_it_stands_there_is_looked_at_and_nothing_is_changed(run: Path) -> None:
+    assert not anchor(run).stands(checkpoint(run, 12))
+    assert list((run.parent / "out").iterdir()) == []
+    anchor(run).push(checkpoint(run, 12), AT)
+    assert anchor(run).stands(checkpoint(run, 12)) and not anchor(run).stands(checkpoint(run, 13))
+    next((run.parent / "out").rglob("*.note")).write_bytes(b"another")
+    with pytest.raises(AnchorFailed) as raised:
+        anchor(run).stands(checkpoint(run, 12))
+    assert raised.value.reason is Reason.ANCHOR_DIFFERS
+    (run.parent / "out").rename(run.parent / "away")
+    with pytest.raises(AnchorFailed) as raised:
+        anchor(run).stands(checkpoint(run, 12))
+    assert raised.value.reason is Reason.ANCHOR_UNREACHABLE
+
+
 def test_a_folder_that_is_not_there_is_not_made(run: Path) -> None:
     (run.parent / "out").rmdir()
     assert failed(anchor(run), run).reason is Reason.ANCHOR_UNREACHABLE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import shutil
 import threading
 from pathlib import Path
 
@@ -144,6 +145,30 @@ def test_what_was_pushed_before_must_still_be_there(run: Path, tmp_path: Path) -
     git(remote, "update-ref", "-d", REF)
     assert failed(run, remote, last=second).reason is Reason.ANCHOR_DIFFERS
     assert commits(remote) == []
+
+
+def test_whether_it_stands_there_is_looked_at_and_nothing_is_changed(run: Path, tmp_path: Path) -> None:
+    remote = repository(tmp_path / "a.git")
+    with git_anchor(run, remote) as anchor:
+        assert not anchor.stands(checkpoint(run, 1)) and commits(remote) == []
+        first, second = (anchor.push(checkpoint(run, size), AT).snapshot["commit"] for size in (1, 2))
+        assert anchor.stands(checkpoint(run, 2))
+    # by another process, with a receipt of the first one alone
+    with git_anchor(run, remote, last=first) as anchor:
+        assert anchor.stands(checkpoint(run, 2))
+    assert commits(remote) == [first, second]
+    git(remote, "update-ref", REF, first)
+    with git_anchor(run, remote, last=second) as anchor, pytest.raises(AnchorFailed) as raised:
+        anchor.stands(checkpoint(run, 2))
+    assert raised.value.reason is Reason.ANCHOR_DIFFERS
+    git(remote, "update-ref", "-d", REF)
+    with git_anchor(run, remote, last=second) as anchor, pytest.raises(AnchorFailed) as raised:
+        anchor.stands(checkpoint(run, 2))
+    assert raised.value.reason is Reason.ANCHOR_DIFFERS
+    shutil.rmtree(remote)
+    with git_anchor(run, remote, last=second) as anchor, pytest.raises(AnchorFailed) as raised:
+        anchor.stands(checkpoint(run, 2))
+    assert raised.value.reason is Reason.ANCHOR_UNREACHABLE
 
 
 @pytest.mark.parametrize("case", ["another file", "another name", "a program", "two files", "nothing"])

@@ -64,7 +64,14 @@ def test_both_anchors_hold_what_the_run_says(proctor: Proctor, tmp_path: Path) -
     run_id = entries(run)[0].body["run_id"]
     assert (tmp_path / "out" / run_id / f"{len(entries(run)):012d}.note").read_bytes() == there[-1]
     status, said = proctor("anchor", run)
-    assert status == 0 and said.count("there already") == 2
+    assert status == 0 and said.count("there already, as was seen just now") == 2
+    before = commits(remote, ref(remote))
+    (tmp_path / "out").rename(tmp_path / "away")
+    status, said = proctor("anchor", run)
+    assert status == 5 and said.count("there already") == 1
+    assert "not seen there, though checkpoints/" in said and "anchor_unreachable" in said
+    (tmp_path / "away").rename(tmp_path / "out")
+    assert commits(remote, ref(remote)) == before
     assert f"{len(entries(run))} of {len(entries(run))} entries" in proctor("status", run)[1]
 
 

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 @click.option("--drop", metavar="DIR", type=PATH, help="Copy into this folder instead.")
 @json_option
 def anchor(run: Path, git: str | None, drop: Path | None, as_json: bool) -> int:
-    """Push the last checkpoint of a RUN that is over to its study's anchors, where it has no receipt of it yet.
+    """Push the last checkpoint of a RUN that is over to its study's anchors, unless it stands there already.
+
+    Each place is looked at, also where a receipt in the run says that it has the checkpoint.
 
     A run does so itself at its end; this is for what was not reached then, or for a place that the study does not name.
     """
@@ -55,9 +57,11 @@ def _record(last: Last) -> dict[str, Any]:
 
 def _line(last: Last) -> str:
     if last.failed is not None:
-        return f"{last.place}: not there, {last.failed.reason.id}: {last.failed.message}"
+        seen = f"not seen there, though {last.receipt.file.path} says that it was" if last.receipt else "not there"
+        return f"{last.place}: {seen}; {last.failed.reason.id}: {last.failed.message}"
     if not last.new:
-        return f"{last.place}: there already, as {last.receipt.file.path if last.receipt else 'pushed'} says"
+        receipt = f"; the receipt is {last.receipt.file.path}" if last.receipt else ""
+        return f"{last.place}: there already, as was seen just now{receipt}"
     if last.receipt is None:
         return f"{last.place}: pushed; no receipt of it is kept, for the run has one of another place"
-    return f"{last.place}: pushed, {last.receipt.size} entries; the receipt is {last.receipt.file.path}"
+    return f"{last.place}: pushed, {last.receipt.size:,} entries; the receipt is {last.receipt.file.path}"

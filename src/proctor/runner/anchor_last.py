@@ -6,7 +6,7 @@ A run does this itself once its end is on the record, for a bounded time; `proct
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from proctor.core.clock import SystemClock
@@ -24,9 +24,9 @@ from proctor.evidence.runfolder import RunFolder
 
 @dataclass(frozen=True)
 class Last:
-    """What became of the last checkpoint at one place. `receipt` is None where it is not there, or has none.
+    """What became of the last checkpoint at one place. `receipt` is None where it has none.
 
-    `new` says that it was pushed just now; `failed` why it was not.
+    `new` says that it was pushed just now; `failed` why it was not, or does not stand there though a receipt says so.
     """
 
     place: Place
@@ -48,30 +48,35 @@ async def push_last(
     places: Sequence[Place],
     *,
     receipted: Iterable[Place],
+    had: Mapping[Place, Receipt] | None = None,
     patience: Patience,
     deadline_sec: float,
 ) -> list[Last]:
     """Push to all places at once, and keep the receipts of those in `receipted`; whoever calls holds the run's lock.
 
+    Where a receipt of it was `had`, the place is looked at first: nothing is pushed that stands there.
+
     Raises:
         Refusal: `disk_full`, `write_failed`: a receipt could not be written; `evidence_damaged` of another one.
     """
-    stand, kept = receipts.standing(run), set(receipted)
+    stand, kept, said = receipts.standing(run), set(receipted), had or {}
 
     async def push(place: Place) -> Last:
         anchor = make_anchor(place, admitted, fingerprint, stand)
         pusher = Pusher(run, anchor, SystemClock(), stand if place in kept else ())
         try:
             async with asyncio.timeout(deadline_sec):
+                if place in said and await pusher.stands(checkpoint):
+                    return Last(place, said[place], False)
                 taken = await pusher.push(checkpoint, patience)
         except AnchorFailed as failed:
-            return Last(place, None, False, failed)
+            return Last(place, said.get(place), False, failed)
         except TimeoutError:
             message = f"it was not there after {deadline_sec:.0f} seconds"
-            return Last(place, None, False, AnchorFailed(Reason.ANCHOR_UNREACHABLE, message))
+            return Last(place, said.get(place), False, AnchorFailed(Reason.ANCHOR_UNREACHABLE, message))
         finally:
             pusher.close()
-        return Last(place, await finish(pusher.keep(taken)) if place in kept else None, True)
+        return Last(place, await finish(pusher.keep(taken)) if place in kept else said.get(place), True)
 
     try:
         return list(await asyncio.gather(*map(push, places)))

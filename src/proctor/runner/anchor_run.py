@@ -1,4 +1,4 @@
-"""`proctor anchor`: the last checkpoint of a run that is over, pushed to where there is no receipt of it yet."""
+"""`proctor anchor`: the last checkpoint of a run that is over, pushed to where it does not stand yet."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ DEADLINE_SEC = 300.0
 
 
 def anchor_run(run: RunFolder, *, git: str | None = None, drop: Path | None = None) -> list[Last]:
-    """Push the last checkpoint of a run to its design's anchors where a receipt is missing, or to the places named.
+    """Push the last checkpoint of a run to its design's anchors, or to the places named, where it does not stand yet.
 
-    A receipt is written of each, but of a place of a kind of which the design has another one.
+    A place of which there is a receipt is looked at. A new one is written of each, but of a place of a kind of which the design has another one.
 
     Args:
         git: the address of a repository; a path starts where the command was typed.
@@ -60,18 +60,20 @@ def anchor_run(run: RunFolder, *, git: str | None = None, drop: Path | None = No
                 path="anchor",
                 remedy="Name one with --git or --drop.",
             )
-        done, left = _done(asked, stand), _left(asked, stand)
+        had = _had(asked, stand)
+        left = [place for place in asked if place not in had]
         pushed = push_last(
             token,
             run,
             CheckpointFile.read(run, token.run_id, last),
             found.fingerprint,
-            left,
+            asked,
+            had=had,
             receipted=[place for place in left if _may_have_receipt(place, own, stand)],
             patience=Patience(),
             deadline_sec=DEADLINE_SEC,
         )
-        return [*done, *(asyncio.run(pushed))]
+        return asyncio.run(pushed)
     finally:
         lock.release()
 
@@ -106,18 +108,9 @@ def _whole(place: Place) -> Place:
     return Place(place.kind, place.address, place.address)
 
 
-def _done(asked: Sequence[Place], stand: Sequence[Receipt]) -> list[Last]:
-    return [
-        Last(place, receipt, False)
-        for place in asked
-        for receipt in stand
-        if (receipt.anchor, receipt.location) == (place.kind, place.location)
-    ]
-
-
-def _left(asked: Sequence[Place], stand: Sequence[Receipt]) -> list[Place]:
-    there = {(receipt.anchor, receipt.location) for receipt in stand}
-    return [place for place in asked if (place.kind, place.location) not in there]
+def _had(asked: Sequence[Place], stand: Sequence[Receipt]) -> dict[Place, Receipt]:
+    by_place = {(receipt.anchor, receipt.location): receipt for receipt in stand}
+    return {place: by_place[key] for place in asked if (key := (place.kind, place.location)) in by_place}
 
 
 def _may_have_receipt(place: Place, own: Sequence[Place], stand: Sequence[Receipt]) -> bool:

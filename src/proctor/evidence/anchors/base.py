@@ -72,7 +72,7 @@ class AnchorFailed(Exception):
 
 
 class Anchor(Protocol):
-    """One place. Made with an `Admitted`; for one push at a time. Both methods may be called from any thread."""
+    """One place. Made with an `Admitted`; for one push or look at a time. Methods may be called from any thread."""
 
     @property
     def place(self) -> Place:
@@ -92,8 +92,16 @@ class Anchor(Protocol):
         """
         ...
 
+    def stands(self, checkpoint: CheckpointFile) -> bool:
+        """Whether a checkpoint that was pushed, and has its receipt, is there now; changes nothing; blocks as `push`.
+
+        Raises:
+            AnchorFailed: as `push`; `anchor_differs` also where it is gone and would not be put there again.
+        """
+        ...
+
     def cancel(self) -> None:
-        """Let a push that is going on fail soon; later ones do at once."""
+        """Let a push or a look that is going on fail soon; later ones do at once."""
         ...
 
     def close(self) -> None:

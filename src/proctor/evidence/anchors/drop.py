@@ -53,6 +53,10 @@ class DropAnchor:
         """As `Anchor.push`; nothing is dated here but by the folder itself."""
         return self._apart.within(DEADLINE_SEC, lambda: self._typed(lambda: self._push(checkpoint)), self._silent)
 
+    def stands(self, checkpoint: CheckpointFile) -> bool:
+        """As `Anchor.stands`: a file that is gone is put there again by a push."""
+        return self._apart.within(DEADLINE_SEC, lambda: self._typed(lambda: self._stands(checkpoint)), self._silent)
+
     def cancel(self) -> None:
         """As `Anchor.cancel`."""
         self._apart.leave()
@@ -69,10 +73,21 @@ class DropAnchor:
         path = folder / name_of(checkpoint.size)
         if not os.path.lexists(path):
             self._put(path, checkpoint.data)
-        there = self._read(path)
-        if there != checkpoint.data:
+        self._compare(path, checkpoint)
+        return Pushed(0, FileRef.of(self._relative(path), checkpoint.data).as_record())
+
+    def _stands(self, checkpoint: CheckpointFile) -> bool:
+        # an OSError where the folder is gone
+        self._root.stat()
+        path = self._root / self._run_id / name_of(checkpoint.size)
+        if not os.path.lexists(path):
+            return False
+        self._compare(path, checkpoint)
+        return True
+
+    def _compare(self, path: Path, checkpoint: CheckpointFile) -> None:
+        if self._read(path) != checkpoint.data:
             raise AnchorFailed(Reason.ANCHOR_DIFFERS, f"another file stands there ({self._relative(path)})", 0)
-        return Pushed(0, FileRef.of(self._relative(path), there).as_record())
 
     def _make(self, folder: Path) -> None:
         # not those above: the anchor itself must be there

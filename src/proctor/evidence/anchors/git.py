@@ -69,8 +69,26 @@ class GitAnchor:
                 except AnchorFailed:
                     raise failed from None
         except OSError as error:
-            message = f"a scratch repository cannot be made here: {error.strerror or error}"
-            raise AnchorFailed(Reason.WRITE_FAILED, message) from error
+            raise _no_scratch(error) from error
+
+    def stands(self, checkpoint: CheckpointFile) -> bool:
+        """As `Anchor.stands`: at the ref is what a receipt names, or what the run put upon it."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            tip = self._tip()
+            if tip is None:
+                if self._last is not None:
+                    raise self._differs("the run's ref is gone")
+                return False
+            kind = _FORMATS[len(tip)]
+            if tip != self._last:
+                own = self._repository("own", kind)
+                self._fetch(own)
+                self._look_at_others(own, tip)
+            self._read_back(checkpoint, tip, kind)
+        except OSError as error:
+            raise _no_scratch(error) from error
+        return True
 
     def cancel(self) -> None:
         """As `Anchor.cancel`."""
@@ -232,6 +250,10 @@ def look(place: Place, probe: Probe, environ: Mapping[str, str]) -> str | None:
     finally:
         program.close()
     return None if asked.ok else _sentence("the repository does not answer", asked)
+
+
+def _no_scratch(error: OSError) -> AnchorFailed:
+    return AnchorFailed(Reason.WRITE_FAILED, f"a scratch repository cannot be made here: {error.strerror or error}")
 
 
 def _sentence(what: str, done: Done) -> str:

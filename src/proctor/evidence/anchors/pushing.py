@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from proctor.core.clock import Clock
 from proctor.core.tokens import Admitted
@@ -17,6 +18,8 @@ from proctor.evidence.anchors.git import GitAnchor
 from proctor.evidence.anchors.places import AnchorKind, Place
 from proctor.evidence.anchors.receipts import Receipt, Stretch
 from proctor.evidence.runfolder import RunFolder
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -82,13 +85,17 @@ class Pusher:
         while True:
             attempts += 1
             try:
-                pushed = await self._try(checkpoint)
+                pushed = await self._try(lambda: self._anchor.push(checkpoint, self._now()))
                 break
             except AnchorFailed as failed:
                 if failed.is_final or not waits:
                     raise failed.after(attempts) from failed
             await asyncio.sleep(waits.pop(0))
         return Taken(checkpoint, pushed, Stretch(started, self._now(), attempts))
+
+    async def stands(self, checkpoint: CheckpointFile) -> bool:
+        """As `Anchor.stands`, once. Raises AnchorFailed."""
+        return await self._try(lambda: self._anchor.stands(checkpoint))
 
     async def keep(self, taken: Taken) -> Receipt:
         """Write the receipt, durably. Raises OSError."""
@@ -98,8 +105,8 @@ class Pusher:
         """Let go of what the anchor made on this machine."""
         self._anchor.close()
 
-    async def _try(self, checkpoint: CheckpointFile) -> Pushed:
-        trying = asyncio.ensure_future(asyncio.to_thread(self._anchor.push, checkpoint, self._now()))
+    async def _try(self, work: Callable[[], T]) -> T:
+        trying = asyncio.ensure_future(asyncio.to_thread(work))
         try:
             return await asyncio.shield(trying)
         except asyncio.CancelledError:
