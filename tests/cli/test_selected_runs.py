@@ -32,4 +32,7 @@ def test_a_selection_is_that_of_the_design(
     assert proctor("resume", run, *QUIET).status == 0
     selected = json.loads((run / "design.json").read_bytes()).get("selection", {})
     assert bool(selected) == any(word in chosen for word in ("--limit", "--model"))
-    assert verify(run).exit_status == 0
+    report = verify(run)
+    assert report.exit_status == 0 and ("PART" in report.marks) == bool(selected)
+    assert ("part       PART of the stage: --limit 2" in proctor("status", run).out) == bool(selected)
+    assert bool(proctor("status", run, "--json").json()["part"]) == bool(selected)

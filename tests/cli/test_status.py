@@ -85,6 +85,7 @@ async def test_a_live_run_answers_for_itself(proctor, tmp_path: Path) -> None:
     assert "about 1m15s" in said.out and "in flight  alpha · plain · 1  (verify)" in said.out
     assert told == {
         "live": True,
+        "part": None,
         "answers": True,
         "complete": False,
         "resumes": False,

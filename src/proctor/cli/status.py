@@ -25,14 +25,17 @@ def status(run: Path, as_json: bool) -> None:
     does. Only where an entry does not follow the one before it, that is said first.
     """
     from proctor.evidence.lock import read_lock
+    from proctor.report.selected import selection_text
     from proctor.report.status import live_record, status_lines
     from proctor.report.unchecked import broken_lines, unchecked_line
+    from proctor.study.design import read_design
 
     folder = opened(run)
     lock = read_lock(folder)
     answer = _ask(lock)
     told, ahead = _at_rest(folder, lock) if answer is None else (live_record(answer), [])
-    record = {"live": lock.live, "process": _process(lock), **told}
+    part = selection_text(read_design(folder.design_path))
+    record = {"live": lock.live, "process": _process(lock), "part": part, **told}
     if as_json:
         print_json(record)
         return

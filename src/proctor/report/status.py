@@ -13,7 +13,7 @@ from proctor.report.progress import human
 from proctor.report.reading import Reading
 from proctor.report.spending import Spend, spend_of
 from proctor.report.summary import ending
-from proctor.report.text import safe
+from proctor.report.text import field, safe
 
 
 def rest_record(reading: Reading, *, live: bool) -> dict[str, Any]:
@@ -53,10 +53,11 @@ def live_record(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def status_lines(record: Mapping[str, Any]) -> list[str]:
-    """The record for people."""
+    """The record for people; `part` of it is what `selection_text` says, None where all of the stage is planned."""
     grades = record["grades"]
     counts = " · ".join(f"{grades[grade]} {grade}" for grade in GradeState)
     lines = [_head(record), f"done       {record['done']}/{record['planned']} · {counts}"]
+    lines += [] if record["part"] is None else field("part", record["part"])
     if record["superseded"] or record["replaced"]:
         lines.append(f"attempts   {record['superseded']} superseded · {record['replaced']} replaced")
     money = None if record["spend"] is None else Spend.of_record(record["spend"])
