@@ -33,7 +33,7 @@ from proctor.study import (
     plan,
     single_task_study,
 )
-from proctor.study.design import read_design
+from proctor.study.design import MAX_TRIALS, read_design
 
 TASKS = [FrozenTask(name, hashlib.sha256(name.encode()).hexdigest(), "harbor", f"tasks/{name}") for name in "cab"]
 
@@ -337,6 +337,24 @@ def test_a_design_that_is_too_large_is_refused_before_it_is_written(
             patched.setattr(f"proctor.study.design.{bound}", most - 1)
             design, (refusal,) = freeze(loaded, "main", Parts(TASKS))
             assert (design, refusal.reason, refusal.path) == (None, Reason.INVALID_VALUE, "tasks")
+
+
+def test_a_design_of_too_many_trials_is_refused_before_a_run_and_not_read_after(tmp_path: Path) -> None:
+    made, _ = freeze(load_study(make(tmp_path)), "main", Parts(TASKS))
+    assert made is not None
+    each = made.trials // made.stage.epochs
+    assert made.trials == plan(made).planned["trials"]
+    file = tmp_path / "design.json"
+    for epochs, fits in ((MAX_TRIALS // each, True), (MAX_TRIALS // each + 1, False), (10**15, False)):
+        design = replace(made, stage=replace(made.stage, epochs=epochs))
+        assert design.is_too_large is not fits
+        file.write_bytes(design.to_bytes())
+        if fits:
+            assert read_design(file) == design
+            continue
+        with pytest.raises(Refusal) as refused:
+            read_design(file)
+        assert refused.value.reason is Reason.EVIDENCE_UNREADABLE and "5,000,000" in str(refused.value)
 
 
 def test_a_design_of_too_many_parts_is_not_read(tmp_path: Path) -> None:

@@ -15,10 +15,11 @@ from plants import Plant
 from primitives import Body, canonical, sha256
 
 from proctor.study.design import MAX_DESIGN_BYTES, MAX_DESIGN_PARTS
+from proctor.study.design import MAX_TRIALS as MOST_TRIALS
 from proctor_verify import Status, verify, verify_design
 from proctor_verify.checks import DESIGN_RULES
 from proctor_verify.cli import main
-from proctor_verify.design import MAX_BYTES, MAX_PARTS
+from proctor_verify.design import MAX_BYTES, MAX_PARTS, MAX_TRIALS
 
 ALONE = ["design.plan", *(rule.id for rule in DESIGN_RULES)]
 # The faults of a design whose run says nothing else of it.
@@ -156,7 +157,7 @@ def test_a_design_has_no_key_and_no_run(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_how_large_a_design_may_be_is_the_same_before_a_run_and_after(tmp_path: Path) -> None:
-    assert (MAX_BYTES, MAX_PARTS) == (MAX_DESIGN_BYTES, MAX_DESIGN_PARTS)
+    assert (MAX_BYTES, MAX_PARTS, MAX_TRIALS) == (MAX_DESIGN_BYTES, MAX_DESIGN_PARTS, MOST_TRIALS)
     file = tmp_path / "design.json"
     for parts, said in ((MAX_PARTS, "no design.json"), (MAX_PARTS + 1, "1,000,001 parts, more than 1,000,000")):
         file.write_bytes(b'{"x":[' + b",".join([b"0"] * (parts - 1)) + b"]}")

@@ -31,6 +31,7 @@ from proctor.report.text import command, count, dollars, safe
 
 SHOWN_TASKS = 200
 _NAME_CHARS = 120
+_QUESTION_CHARS = 4_000
 _TEMPLATE = Path(__file__).with_name("page.html.j2")
 
 
@@ -62,7 +63,7 @@ def context(reading: Reading) -> dict[str, Any]:
     verify = ["proctor", "verify", "RUN", *(["--key", key] if key else [])]
     return {
         "title": f"{design.study.name} · {design.stage.name}",
-        "question": design.study.question,
+        "question": _cut(design.study.question or "", _QUESTION_CHARS),
         "synthetic": synthetic_text(design),
         "part": selection_text(design),
         "ended": _ending(reading),
@@ -258,8 +259,8 @@ def _mark(planned: int, passed: int, ungraded: int) -> tuple[str, str, str]:
     return kind, f"{passed}/{planned}" + ("?" if ungraded else ""), words
 
 
-def _cut(name: str) -> str:
-    return name if len(name) <= _NAME_CHARS else f"{name[:_NAME_CHARS]}…"
+def _cut(name: str, most: int = _NAME_CHARS) -> str:
+    return name if len(name) <= most else f"{name[:most]}…"
 
 
 def _cell(model: str | None, arm: str) -> str:

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import SchemaValidator
 
 from proctor.core.canonical import encode
 from proctor.core.files import read_regular
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.strictjson import loads
+from proctor.evidence.disk import unreadable
 from proctor.study.actors import (
     ABSENT_IF_UNUSED,
     AgentDesign,
@@ -36,6 +38,8 @@ QUESTION = "question"
 # a design is bytes and parts, each `{`, `[` and `,` counted: what is read as a value of many small parts takes memory
 MAX_DESIGN_BYTES = 64 * 2**20
 MAX_DESIGN_PARTS = 1_000_000
+# of more than these the second program would not draw the order either
+MAX_TRIALS = 5_000_000
 
 _TASKS = "\0tasks"
 _TOGETHER = 256
@@ -217,8 +221,14 @@ class Design:
 
     @property
     def is_too_large(self) -> bool:
-        """Whether `design.json` would be larger than anybody reads."""
-        return self._measured[1] > MAX_DESIGN_BYTES or self._measured[2] > MAX_DESIGN_PARTS
+        """Whether `design.json` would be larger than anybody reads, or plans more trials."""
+        _, size, parts = self._measured
+        return size > MAX_DESIGN_BYTES or parts > MAX_DESIGN_PARTS or self.trials > MAX_TRIALS
+
+    @property
+    def trials(self) -> int:
+        """How many are planned."""
+        return len(self.tasks) * len(self.model_names) * len(self.arms) * self.stage.epochs
 
     @cached_property
     def _measured(self) -> tuple[str, int, int]:
@@ -233,6 +243,7 @@ class Design:
         # tasks some at a time: 100,000 of them as JSON values at once would be most of what a run takes of memory
         whole = encode({**_plain(replace(self, tasks=())), "tasks": _TASKS})
         before, _, after = whole.partition(encode(_TASKS))
+        del whole
         yield before
         yield b"["
         for start in range(0, len(self.tasks), _TOGETHER):
@@ -296,20 +307,25 @@ def read_design(file: Path) -> Design:
     try:
         data = read_regular(file, MAX_DESIGN_BYTES)
     except OSError as error:
-        message = f"the design cannot be read: {error.strerror or error}"
-        raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path=file.name) from error
+        raise unreadable("the design", file.name, error) from error
     if data is None or _parts(data) > MAX_DESIGN_PARTS:
         message = f"the design is no file of at most {MAX_DESIGN_BYTES:,} bytes and {MAX_DESIGN_PARTS:,} parts"
         raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path=file.name)
+    found = hashlib.sha256(data).hexdigest()
     try:
         # straight from the bytes: what no strict reader would take is not what is written back, and its digest differs
-        design: Design | None = _ADAPTER.validate_json(data)
+        design: Design | None = _READER.validate_json(data)
     except ValidationError:
         design = None
     if design is None:
         design = _design(loads(data, max_bytes=MAX_DESIGN_BYTES, path=file.name), file.name)
-    if hashlib.sha256(data).hexdigest() != design.sha256:
+    # a design may be one text of 64 MiB: the fewer copies of it at once, the better
+    del data
+    if found != design.sha256:
         raise _damaged("it is not in its canonical form, or holds what no design does", file.name)
+    if design.trials > MAX_TRIALS:
+        message = f"the design plans {design.trials:,} trials, more than the {MAX_TRIALS:,} that are read at most"
+        raise Refusal(Reason.EVIDENCE_UNREADABLE, message, path=file.name)
     return design
 
 
@@ -327,10 +343,11 @@ def _design(value: object, path: str) -> Design:
             required=FORMAT,
         )
     try:
-        return _ADAPTER.validate_python(value)
+        design: Design = _READER.validate_python(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise _damaged(f"`{'.'.join(map(str, first['loc']))}`: {first['msg']}", path) from error
+    return design
 
 
 def _damaged(what: str, path: str) -> Refusal:
@@ -359,4 +376,15 @@ def _is_said(held: Any, metadata: Mapping[str, Any]) -> bool:
     return bool(held) or not metadata.get("absent_if_unused")
 
 
-_ADAPTER = TypeAdapter(Design)
+def _first_fault(schema: Any) -> Any:
+    """The schema of a reader that stops at the first item of a list or table that is none: each fault is remembered
+    with what it is about, and of a million of them that is more than a gigabyte."""
+    if isinstance(schema, list):
+        return [_first_fault(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    stops = {"fail_fast": True} if schema.get("type") in ("list", "tuple", "dict") else {}
+    return {name: _first_fault(each) for name, each in schema.items()} | stops
+
+
+_READER = SchemaValidator(_first_fault(TypeAdapter(Design).core_schema))

@@ -16,6 +16,7 @@ from proctor.study.design import (
     FORMAT,
     MAX_DESIGN_BYTES,
     MAX_DESIGN_PARTS,
+    MAX_TRIALS,
     AnchorDesign,
     BudgetDesign,
     Design,
@@ -101,9 +102,10 @@ def _too_large(design: Design) -> Refusal:
         Reason.INVALID_VALUE,
         "the design is too large: nobody would read it",
         path="tasks",
-        observed=f"{len(design.tasks):,} tasks",
-        required=f"{MAX_DESIGN_BYTES:,} bytes and {MAX_DESIGN_PARTS:,} values in `design.json` at most",
-        remedy="Make several stages of it, or give fewer tasks with `--limit`.",
+        observed=f"{len(design.tasks):,} tasks, {design.trials:,} trials",
+        required=f"{MAX_DESIGN_BYTES:,} bytes and {MAX_DESIGN_PARTS:,} values in `design.json`, and {MAX_TRIALS:,} "
+        "trials, at most",
+        remedy="Make several stages of it, lower its epochs, or give fewer tasks with `--limit`.",
     )
 
 
