@@ -18,6 +18,9 @@ MAX_RULE = 1_000
 TXT, JSON = "verifier/reward.txt", "verifier/reward.json"
 REPORTS = ("verifier/ctrf.json", "verifier/junit.xml")
 TESTS = "tests"
+# Why reports leave a grade open: where they decide, and beside a rule over the rewards.
+_DOUBTS = ("report_unreadable", "report_unknown", "no_tests_ran", "duplicate_tests", "verdicts_disagree")
+_DOUBTS_BESIDE = ("no_tests_ran", "report_unreadable")
 
 _NO_RULE = "what grading says of solved is no rule"
 _RULE = re.compile(r"\s*(?P<key>[^<>=\s](?:[^<>=]*[^<>=\s])?)\s*(?P<op>>=|==|>)\s*(?P<threshold>\S+)\s*", re.ASCII)
@@ -93,10 +96,7 @@ def standing(rule: Rule | None, rewards: Rewards, ended: dict[str, Any], named: 
     if rule is None:
         if not reports:
             return Standing(_ungraded(_STATUS.get(ended["exit_code"], "report_missing")), None)
-        doubts = _ungraded(
-            "report_unreadable", "report_unknown", "no_tests_ran", "duplicate_tests", "verdicts_disagree"
-        )
-        return Standing(doubts | {("pass", None), ("fail", "tests_failed")}, None)
+        return Standing(_ungraded(*_DOUBTS) | {("pass", None), ("fail", "tests_failed")}, None)
     if rewards.fault is not None:
         status = _STATUS.get(ended["exit_code"]) if rewards.fault == "reward_missing" else None
         return Standing(_ungraded(status or rewards.fault), None)
@@ -104,8 +104,36 @@ def standing(rule: Rule | None, rewards: Rewards, ended: dict[str, Any], named: 
         return Standing(_ungraded("reward_key_missing"), None)
     if rule.holds(reward):
         return Standing((_ungraded("no_tests_ran") if reports else frozenset()) | {("pass", None)}, reward)
-    doubts = _ungraded("no_tests_ran", "report_unreadable") if reports else frozenset()
+    doubts = _ungraded(*_DOUBTS_BESIDE) if reports else frozenset()
     return Standing(doubts | {("fail", "below_threshold")}, reward)
+
+
+def counts_fit(said: tuple[str, str | None], tests: dict[str, int] | None, *, alone: bool, decide: bool) -> bool:
+    """Whether the counts of a report go with a grade and its reason, one that may stand.
+
+    `alone` is whether one report stands and no other, `decide` whether the rule is `tests`.
+    """
+    grade, reason = said
+    if grade == "ungraded" and reason not in (_DOUBTS if decide else _DOUBTS_BESIDE):
+        return True
+    idle = tests is not None and tests["identities"] == tests["all_skip"]
+    if reason == "no_tests_ran":
+        return idle
+    if reason == "report_unreadable":
+        return tests is None or (decide and not alone)
+    if not decide:
+        return not (alone and idle)
+    if reason == "report_unknown":
+        return tests is None or not alone or (not idle and tests["all_pass"] == tests["last_row_fails"] == 0)
+    if tests is None:
+        return False
+    if reason == "duplicate_tests":
+        return not alone or tests["duplicates"] > 0
+    if reason == "verdicts_disagree":
+        return not alone
+    if reason == "tests_failed":
+        return tests["last_row_fails"] > 0
+    return tests["last_row_fails"] == 0 and tests["all_pass"] + tests["mixed"] > 0
 
 
 def read_rewards(named: Collection[str], read: Read) -> Rewards:

@@ -16,10 +16,23 @@ PLANTS = Plants()
 SOUND: list[Callable[[Story], None]] = []
 
 TXT, JSON, CTRF = "verifier/reward.txt", "verifier/reward.json", "verifier/ctrf.json"
+JUNIT = "verifier/junit.xml"
 COUNTS: Body = {
     **dict.fromkeys(("all_fail", "all_other", "mixed", "last_row_fails", "duplicates"), 0),
     **{"rows": 2, "identities": 2, "all_pass": 0, "all_skip": 2},
 }
+
+
+def _counts(**kinds: int) -> Body:
+    """So many tests of each kind, one row each."""
+    number = sum(kinds.values())
+    return {**COUNTS, "all_skip": 0, **kinds, "rows": number, "identities": number}
+
+
+ALL_PASSED = _counts(all_pass=2)
+ONE_FAILED = {**_counts(all_pass=1, all_fail=1), "last_row_fails": 1}
+# a test that failed, and passed when it was run again
+FLAKY = {**_counts(mixed=1), "rows": 2, "duplicates": 1}
 
 
 @dataclass(frozen=True)
@@ -112,15 +125,23 @@ CASES: dict[str, Case] = {
         "reward_too_large", {JSON: b"{%s}" % b",".join(b'"%d%s":1' % (n, b"x" * 90) for n in range(400))}
     ),
     "no such key": ungraded("reward_key_missing", {JSON: b'{"style":1}'}, rewards={"style": 1}),
-    "tests that decide, all passed": Case({CTRF: b"{}"}, "pass", solved="tests"),
-    "tests that decide, one failed": Case({CTRF: b"{}"}, "fail", "tests_failed", solved=" tests "),
+    "tests that decide, all passed": Case({CTRF: b"{}"}, "pass", solved="tests", tests=ALL_PASSED),
+    "tests that decide, one passed in the end": Case({CTRF: b"{}"}, "pass", solved="tests", tests=FLAKY),
+    "tests that decide, one failed": Case({CTRF: b"{}"}, "fail", "tests_failed", solved=" tests ", tests=ONE_FAILED),
     "tests that decide, and no report": ungraded("report_missing", {}, solved="tests"),
     "tests that decide, and no time": ungraded("verifier_timeout", {}, ended={"exit_code": 124}, solved="tests"),
-    "tests that decide, beside a reward": Case({CTRF: b"{}", TXT: b"1"}, "pass", rewards={"reward": 1}, solved="tests"),
-    **{
-        f"tests that decide, and {reason}": ungraded(reason, {CTRF: b"{}"}, solved="tests")
-        for reason in ("report_unreadable", "report_unknown", "duplicate_tests", "verdicts_disagree")
-    },
+    "tests that decide, beside a reward": Case(
+        {CTRF: b"{}", TXT: b"1"}, "pass", rewards={"reward": 1}, solved="tests", tests=ALL_PASSED
+    ),
+    "tests that decide, and a report nobody can read": ungraded("report_unreadable", {CTRF: b"{}"}, solved="tests"),
+    "tests that decide, and a report nobody knows": ungraded("report_unknown", {CTRF: b"{}"}, solved="tests"),
+    "tests that decide, of no status that counts": ungraded(
+        "report_unknown", {CTRF: b"{}"}, solved="tests", tests=_counts(all_other=1, all_skip=1)
+    ),
+    "tests that decide, one of them twice": ungraded("duplicate_tests", {CTRF: b"{}"}, solved="tests", tests=FLAKY),
+    "tests that decide, in two reports that disagree": ungraded(
+        "verdicts_disagree", {CTRF: b"{}", JUNIT: b"<a/>"}, solved="tests", tests=ALL_PASSED
+    ),
 }
 
 
@@ -201,6 +222,26 @@ def _(s: Story) -> None:
 @PLANTS.before_sealing("grades.recomputed", "nothing ran, as it says, and nothing is counted")
 def _(s: Story) -> None:
     _set(s, replace(CASES["a report of nothing that ran, and a pass"], tests=None))
+
+
+@PLANTS.before_sealing("grades.recomputed", "a pass, where the tests that decide failed")
+def _(s: Story) -> None:
+    _set(s, replace(CASES["tests that decide, all passed"], tests=ONE_FAILED))
+
+
+@PLANTS.before_sealing("grades.recomputed", "a fail, where the tests that decide passed")
+def _(s: Story) -> None:
+    _set(s, replace(CASES["tests that decide, one failed"], tests=ALL_PASSED))
+
+
+@PLANTS.before_sealing("grades.recomputed", "tests that disagree, in a report that stands alone")
+def _(s: Story) -> None:
+    _set(s, replace(CASES["tests that decide, in two reports that disagree"], files={CTRF: b"{}"}))
+
+
+@PLANTS.before_sealing("grades.recomputed", "a pass by a rule, where no test ran")
+def _(s: Story) -> None:
+    _set(s, replace(CASES["a report, and a pass"], tests=COUNTS))
 
 
 @PLANTS.before_sealing("design.plan", "a rule for what is solved that is none")

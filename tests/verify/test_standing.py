@@ -16,6 +16,7 @@ from proctor_verify.verdicts import (
     TXT,
     Rewards,
     Rule,
+    counts_fit,
     decimal,
     read_rewards,
     standing,
@@ -218,3 +219,52 @@ def test_which_grades_may_stand(
 )
 def test_a_status_says_why_there_is_no_verdict(status: int, reason: str) -> None:
     assert standing(RULE, MISSING, {**EXITED, "exit_code": status}, []).allowed == _ungraded(reason)
+
+
+def _counts(last_row_fails: int = 0, duplicates: int = 0, **kinds: int) -> dict[str, int]:
+    number = sum(kinds.values())
+    named = dict.fromkeys(("all_pass", "all_fail", "all_skip", "all_other", "mixed"), 0) | kinds
+    more = {"last_row_fails": last_row_fails, "duplicates": duplicates}
+    return {"rows": number + duplicates, "identities": number, **named, **more}
+
+
+NOTHING, IDLE, PASSED, OTHERS = _counts(), _counts(all_skip=2), _counts(all_pass=1, all_skip=1), _counts(all_other=1)
+FAILED, BOTH = _counts(1, all_fail=1), _counts(1, all_fail=1, all_pass=1)
+MIXED, WORSE = _counts(0, 1, mixed=1), _counts(1, 1, mixed=1)
+COUNTS = {
+    **{"None": None, "nothing": NOTHING, "idle": IDLE, "passed": PASSED, "others": OTHERS, "failed": FAILED},
+    **{"both": BOTH, "mixed": MIXED, "worse": WORSE},
+}
+EVERY, RAN = set(COUNTS), set(COUNTS) - {"None", "nothing", "idle"}
+# of each grade: the counts that go with it where one report stands, and where both do
+FITS: dict[bool, dict[str | None, tuple[set[str], set[str]]]] = {
+    True: {
+        None: ({"passed", "mixed"}, {"passed", "mixed"}),
+        "tests_failed": ({"failed", "both", "worse"}, {"failed", "both", "worse"}),
+        "no_tests_ran": ({"nothing", "idle"}, {"nothing", "idle"}),
+        "report_unreadable": ({"None"}, EVERY),
+        "report_unknown": ({"None", "others", "mixed"}, EVERY),
+        "duplicate_tests": ({"mixed", "worse"}, EVERY - {"None"}),
+        "verdicts_disagree": (set(), EVERY - {"None"}),
+        "verifier_killed": (EVERY, EVERY),
+        "report_missing": (EVERY, EVERY),
+    },
+    False: {
+        None: (RAN | {"None"}, EVERY),
+        "below_threshold": (RAN | {"None"}, EVERY),
+        "no_tests_ran": ({"nothing", "idle"}, {"nothing", "idle"}),
+        "report_unreadable": ({"None"}, {"None"}),
+        "verdicts_disagree": (EVERY, EVERY),
+        "reward_missing": (EVERY, EVERY),
+        "verifier_timeout": (EVERY, EVERY),
+    },
+}
+
+
+@pytest.mark.parametrize("decide", [True, False])
+def test_which_counts_go_with_a_grade(decide: bool) -> None:
+    for reason, fits in FITS[decide].items():
+        grade = {None: "pass", "tests_failed": "fail", "below_threshold": "fail"}.get(reason, "ungraded")
+        for alone, fitting in zip((True, False), fits, strict=True):
+            found = {n for n, c in COUNTS.items() if counts_fit((grade, reason), c, alone=alone, decide=decide)}
+            assert found == fitting, (reason, alone)

@@ -8,7 +8,7 @@ from proctor_verify.check import Check
 from proctor_verify.errors import Unreadable
 from proctor_verify.facts import OpenAttempt
 from proctor_verify.journal import Entry
-from proctor_verify.verdicts import JSON, REPORTS, TXT, Rewards, Rule, read_rewards, standing, stands
+from proctor_verify.verdicts import JSON, REPORTS, TXT, Rewards, Rule, counts_fit, read_rewards, standing, stands
 
 # Where the design's rule is about test reports, a scorer's own word decides.
 _OF_SCORERS = Rule("reward", ">=", 1.0)
@@ -20,7 +20,8 @@ class Grades(Check):
     id = "grades.recomputed"
     doc = (
         "grade, reason, reward and rewards follow from the attempt's own reward files and the end of its verifier, "
-        "as far as no test report decides; of a question row they follow from its rewards"
+        "as far as no test report decides, and go with what is counted of its tests; of a question row they follow "
+        "from its rewards"
     )
     noun = "grades"
     kinds = ("attempt.ended",)
@@ -64,7 +65,7 @@ class Grades(Check):
             return f"was graded {said[0]} ({said[1]}), where its files and its verifier's end come to {wanted}"
         if graded["reward"] != stands_so.reward:
             return f"has reward {stands_so.reward} in its files, {graded['reward']} in its grade"
-        return _numbers(graded["rewards"], rewards) or _tests(attempt, graded["tests"], graded["reason"])
+        return _numbers(graded["rewards"], rewards) or self._tests(attempt, said, graded["tests"])
 
     def _row(self, graded: dict[str, Any]) -> str | None:
         """A row's rewards are its scorer's word; the rest follows from them."""
@@ -84,6 +85,16 @@ class Grades(Check):
             )
         return None if graded["tests"] is None else "counts tests, and is of a question row"
 
+    def _tests(self, attempt: OpenAttempt, said: tuple[str, str | None], tests: dict[str, int] | None) -> str | None:
+        """A report's counts are its reader's word; with a grade they go or do not."""
+        reports = [stands(path, attempt.files.keys()) for path in REPORTS]
+        if tests is not None and "file" not in reports:
+            return "counts tests, and names no test report"
+        decide = self.design.rule is None
+        if counts_fit(said, tests, alone=reports.count("nothing") == 1, decide=decide):
+            return None
+        return f"was graded {said[0]} ({said[1]}), and what it counts of its tests says otherwise: {tests}"
+
     def _file(self, attempt: OpenAttempt, path: str, most: int) -> bytes:
         return self.run.folder.read_start(f"{attempt.folder}/{path}", most)
 
@@ -98,11 +109,3 @@ def _numbers(said: dict[str, float], rewards: Rewards) -> str | None:
         return None
     odd = min(set(said.items()) ^ set(rewards.numbers.items()))
     return f"has other rewards in its files than in its grade, {odd[0]} among them"
-
-
-def _tests(attempt: OpenAttempt, tests: dict[str, int] | None, reason: str | None) -> str | None:
-    if tests is not None and all(stands(path, attempt.files.keys()) != "file" for path in REPORTS):
-        return "counts tests, and names no test report"
-    if reason == "no_tests_ran" and (tests is None or tests["identities"] != tests["all_skip"]):
-        return "says that no test ran, and its counts do not"
-    return None

@@ -84,6 +84,33 @@ export function outcomes(rule, ended, [rewards, why], report) {
   return [["fail", "below_threshold"], ...(report ? ungraded("no_tests_ran", "report_unreadable") : [])];
 }
 
+/** Whether the counts of a report go with a grade that may stand, where so many reports do. */
+export function countsFit(rule, { grade, reason, tests }, reports) {
+  const idle = tests !== null && tests.identities === tests.all_skip;
+  if (reason === "no_tests_ran") return idle;
+  if (rule !== "tests") {
+    if (reason === "report_unreadable") return tests === null;
+    return grade === "ungraded" || !(idle && reports === 1);
+  }
+  const two = reports === 2;
+  switch (reason) {
+    case "report_unreadable":
+      return tests === null || two;
+    case "report_unknown":
+      return tests === null || two || (!idle && tests.all_pass === 0 && tests.last_row_fails === 0);
+    case "duplicate_tests":
+      return tests !== null && (two || tests.duplicates > 0);
+    case "verdicts_disagree":
+      return tests !== null && two;
+    case "tests_failed":
+      return tests !== null && tests.last_row_fails > 0;
+    case null:
+      return tests !== null && tests.last_row_fails === 0 && tests.all_pass + tests.mixed > 0;
+    default:
+      return true;
+  }
+}
+
 export class Grades {
   constructor(report, design, folder, withheld) {
     this.report = report;
@@ -163,11 +190,11 @@ export class Grades {
     const { rule } = this.design;
     const reward = decisive(rule, rewards);
     if (graded.reward !== reward) return `its reward is ${reward}`;
-    const file = REPORTS.some((path) => attempt.files.has(path));
-    const report = file || REPORTS.some((path) => [...attempt.files.keys()].some((name) => name.startsWith(`${path}/`)));
-    if (!file && graded.tests !== null) return "it counts tests, and has no report";
-    if (graded.reason === "no_tests_ran" && graded.tests?.identities !== graded.tests?.all_skip) return "some tests ran";
-    if (graded.reason === "no_tests_ran" && graded.tests === null) return "no report says so";
-    return this.#oneOf(graded, outcomes(rule, attempt.verifierEnded.ended, [rewards, why], report));
+    const names = [...attempt.files.keys()];
+    const reports = REPORTS.filter((path) => names.some((name) => name === path || name.startsWith(`${path}/`)));
+    const odd = this.#oneOf(graded, outcomes(rule, attempt.verifierEnded.ended, [rewards, why], reports.length > 0));
+    if (odd !== null) return odd;
+    if (graded.tests !== null && !REPORTS.some((path) => attempt.files.has(path))) return "it counts tests, and has no report";
+    return countsFit(rule, graded, reports.length) ? null : "what it counts of its tests says otherwise";
   }
 }
