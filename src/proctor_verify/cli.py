@@ -36,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="WHERE",
         action="append",
         default=[],
-        help="where checkpoints of the run stand too: a git repository (its address or folder), a folder, or a note",
+        help="where checkpoints of the run stand too: a git repository (its address or folder), a folder, or a note; "
+        "again for more",
     )
     parser.add_argument("--since", metavar="NOTE", help="a checkpoint that was kept: what is new extends it")
     parser.add_argument(
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="VKEY",
         action="append",
         default=[],
-        help="who else must have signed a checkpoint: a vkey, or a file that holds one",
+        help="who else must have signed a checkpoint: a vkey, or a file that holds one; again for more",
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     options = _parsed(parser, list(sys.argv[1:] if arguments is None else arguments))

@@ -37,7 +37,7 @@ from proctor.cli.words import PATH, WORD
 )
 @json_option
 def attest(run: Path, output: Path, authority: str | None, roots: Path | None, as_json: bool) -> None:
-    """Attest RUN, of yours and over: a DSSE envelope with an in-toto Statement about it, signed by your key.
+    """Attest a RUN of yours that is over: a DSSE envelope with an in-toto Statement about it, signed by your key.
 
     Its subjects are the design, the last checkpoint and the summaries; it says what they came to, and what the second
     program, which is run first, found. Needs the extra `attest`. Check it with `proctor verify FILE RUN --key KEY`.

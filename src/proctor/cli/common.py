@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 # a list of hosts cannot be given on a command line
 networks = click.Choice([network.value for network in Network if network is not Network.ALLOWLIST])
-sandbox_option = click.option(
-    "--sandbox",
-    type=click.Choice([choice.value for choice in SandboxChoice]),
-    help="The kind of sandbox of the task (default: auto).",
-)
+sandboxes = click.Choice([choice.value for choice in SandboxChoice])
 run_argument = click.argument("run", type=PATH, shell_complete=run_folders)
 
 

@@ -44,13 +44,17 @@ stage_option = click.option("--stage", type=TEXT, help="This stage only.")
 limit_option = click.option(
     "--limit", type=click.IntRange(1, 10**9), metavar="N", help="Only the first N tasks, by name."
 )
-models_option = click.option("--model", "models", type=TEXT, multiple=True, help="Only this model of the stage.")
-arms_option = click.option("--arm", "arms", type=TEXT, multiple=True, help="Only this arm of the stage.")
+models_option = click.option(
+    "--model", "models", type=TEXT, multiple=True, help="Only this model of the stage; again for more."
+)
+arms_option = click.option(
+    "--arm", "arms", type=TEXT, multiple=True, help="Only this arm of the stage; again for more."
+)
 waive_option = click.option(
     "--waive",
     type=TEXT,
     multiple=True,
     metavar="REASON",
     shell_complete=waivable,
-    help="Go on although this reason refuses; recorded.",
+    help="Go on although this reason refuses, which is recorded; again for more.",
 )

@@ -44,7 +44,7 @@ def export() -> None:
     type=WORD,
     multiple=True,
     metavar="WHAT,…",
-    help=f"What to leave out, of {_words(list(Withhold))}; or {_NONE}. Default: {_words(DEFAULT)}.",
+    help=f"What to leave out, of {_words(list(Withhold))}; or {_NONE} (default: {_words(DEFAULT)}).",
 )
 @json_option
 def public(run: Path, output: Path, withhold: tuple[str, ...], as_json: bool) -> None:

@@ -45,17 +45,17 @@ def _price(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     "--record",
     type=Place(dir_okay=False),
     metavar="FILE",
-    help="Where all calls are recorded; one that exists is gone on with.  [default: a new one in runs/gateway]",
+    help="Where all calls are recorded; one that exists is gone on with (default: a new one in runs/gateway).",
 )
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, metavar="N", help="A free one where it is 0.")
-@click.option("--api", type=click.Choice(_APIS), help="The wire format of a URL.  [default: chat]")
+@click.option("--api", type=click.Choice(_APIS), help="The wire format of a URL (default: chat).")
 @click.option("--price", type=WORD, callback=_price, metavar="IN,OUT[,READ,WRITE]", help=_PRICE)
 @click.option("--key-env", type=WORD, metavar="NAME", help="The variable that holds the upstream's key.")
 @click.option(
     "--max-output-tokens",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Most tokens of one answer.  [default: the model's context window]",
+    help="Most tokens of one answer (default: the model's context window).",
 )
 @click.option(
     "--mutate",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     type=WORD,
     multiple=True,
     metavar="MODEL=USD",
-    help="What the whole stage is to cost with MODEL.",
+    help="What the whole stage is to cost with MODEL; again for more.",
 )
 @click.option("--write", is_flag=True, help="Write the amounts into the study; comments and order stay.")
 @json_option

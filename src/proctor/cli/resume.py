@@ -14,8 +14,14 @@ from proctor.cli.words import PATH
 
 @click.command(short_help="Go on with an interrupted or paused run")
 @run_argument
-@click.option("--study", type=PATH, help="Where the study is now, if the run folder was moved.")
-@click.option("-j", "--jobs", type=click.IntRange(min=1, max=1024), metavar="N", help="Attempts at once.")
+@click.option("--study", type=PATH, help="Where the study is now, if it or the run folder was moved.")
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1, max=1024),
+    metavar="N",
+    help="Attempts at once (default: the stage's lanes).",
+)
 @waive_option
 @yes_option
 @click.option("--quiet", is_flag=True, help="No progress.")
@@ -29,7 +35,10 @@ def resume(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """Go on with RUN: what has its final stays, what was cut short is tried anew."""
+    """Go on with RUN: what has its final stays, what was cut short is tried anew.
+
+    `proctor status RUN` says whether there is anything to do: a run keeps its design, and with it its money.
+    """
     from proctor.cli.run import report
     from proctor.runner.launch import resume as go_on
 

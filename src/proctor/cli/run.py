@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from proctor.cli.asking import asker, yes_option
-from proctor.cli.common import json_option, networks, print_json, print_refusals, sandbox_option, say
-from proctor.cli.completing import agents, arms_option, limit_option, models_option, waive_option
+from proctor.cli.common import json_option, networks, print_json, print_refusals, sandboxes, say
+from proctor.cli.completing import agents, arms_option, limit_option, models_option, stage_option, waive_option
 from proctor.cli.streams import OutputFault, let_go
 from proctor.cli.words import PATH, TEXT
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--agent",
     type=TEXT,
     shell_complete=agents,
-    help="With --task: the agent; oracle, nop, command or an installed one.",
+    help="With --task: the agent: oracle, nop, command or an installed one (default: oracle).",
 )
 @click.option("--command", "program", type=TEXT, help="With --task --agent command: the program, run by sh -c.")
 @click.option("--files", type=PATH, help="With --agent command: a folder, put at /agent.")
@@ -33,21 +33,29 @@ if TYPE_CHECKING:
     type=networks,
     help="With --task: what it may reach at most (default: gateway-only).",
 )
-@sandbox_option
+@click.option("--sandbox", type=sandboxes, help="With --task: the kind of sandbox (default: auto).")
 @click.option("--rootfs", type=PATH, help="With --task: a root folder instead of the host's.")
 @click.option(
     "--substitute",
     type=TEXT,
     multiple=True,
     metavar="IMAGE=ROOT",
-    help="With --task: a root (for docker: an image) that stands in for IMAGE.",
+    help="With --task: a root (for docker: an image) that stands in for IMAGE; again for more.",
 )
-@click.option("--stage", type=TEXT, help="Run this stage only.")
-@click.option("--out", type=PATH, help="The run folder (default: runs/<study>/<stage>).")
+@stage_option
+@click.option(
+    "--out", type=PATH, help="The run folder (default: runs/<study>/<stage>, or a new one in runs/<task>-<agent>)."
+)
 @limit_option
 @models_option
 @arms_option
-@click.option("-j", "--jobs", type=click.IntRange(min=1, max=1024), metavar="N", help="Attempts at once.")
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1, max=1024),
+    metavar="N",
+    help="Attempts at once (default: the stage's lanes).",
+)
 @waive_option
 @click.option("--prepare-only", is_flag=True, help="Admit and freeze, run nothing; `resume` starts it.")
 @click.option("--keep", is_flag=True, help="Keep the worlds of attempts for `proctor shell`.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from proctor.cli.common import json_option, networks, print_json, print_refusals, sandbox_option, say
+from proctor.cli.common import json_option, networks, print_json, print_refusals, sandboxes, say
 from proctor.cli.words import PATH, TEXT
 
 if TYPE_CHECKING:
@@ -24,18 +24,27 @@ def tasks() -> None:
 @tasks.command()
 @paths_argument
 @click.option("--rootfs", type=PATH, help="A root folder instead of the host's /usr.")
-@click.option("--substitute", type=TEXT, multiple=True, metavar="IMAGE=ROOT", help="A root that stands in for IMAGE.")
+@click.option(
+    "--substitute",
+    type=TEXT,
+    multiple=True,
+    metavar="IMAGE=ROOT",
+    help="A root (for docker: an image) that stands in for IMAGE; again for more.",
+)
 @click.option(
     "--network",
     type=networks,
     help="What the task may reach at most (default: gateway-only).",
 )
-@sandbox_option
+@click.option("--sandbox", type=sandboxes, help="The kind of sandbox of the tasks (default: auto).")
 @click.option("--out", type=PATH, help="Where the runs go (default: runs/checks).")
 @click.option("--quiet", is_flag=True, help="No progress.")
 @json_option
 def check(paths: tuple[Path, ...], out: Path | None, quiet: bool, as_json: bool, **options: Any) -> int:
-    """One verdict a path: what it is, what it needs, whether its own solution passes and doing nothing fails."""
+    """One verdict a path: what it is, what it needs, whether its own solution passes and doing nothing fails.
+
+    Each task is run for that by the agents oracle and nop, in runs that stay. Exit status 3 where one is refused.
+    """
     from proctor.core.exits import Exit
     from proctor.runner.launch import Launch
     from proctor.runner.selfcheck import check_tasks

@@ -22,7 +22,7 @@ from proctor.cli.words import PATH, WORD
     type=WORD,
     metavar="WHERE",
     multiple=True,
-    help="Where its checkpoints stand too: a git repository (address or folder), a folder, or a note.",
+    help="Where its checkpoints stand too: a git repository (address or folder), a folder, or a note; again for more.",
 )
 @click.option("--since", type=WORD, metavar="NOTE", help="A checkpoint that you kept: what is new must extend it.")
 @click.option(
@@ -31,7 +31,7 @@ from proctor.cli.words import PATH, WORD
     type=WORD,
     metavar="VKEY",
     multiple=True,
-    help="Who else must have signed a checkpoint: a vkey, or a file that holds one.",
+    help="Who else must have signed a checkpoint: a vkey, or a file that holds one; again for more.",
 )
 @json_option
 def verify(
