@@ -97,13 +97,17 @@ class EndedAttempt(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """What one model and arm has so far: finals by grade and reason, ends of attempts by exception."""
+    """What one model and arm has so far: finals by grade and reason, ends of attempts by exception.
+
+    `dropped` are the grades that superseded attempts had been given.
+    """
 
     grades: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     ungraded_reasons: Counter[str] = field(default_factory=Counter)
     exceptions: Counter[str] = field(default_factory=Counter)
     superseded: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
     replaced: int = 0
     rewards: int = 0
     reward_sum: Fraction = Fraction(0)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from proctor_verify import notes
 from proctor_verify.anchors import Receipt
+from proctor_verify.disclosed import disclosed
 from proctor_verify.elsewhere import Head, Place, first_entries
 from proctor_verify.errors import Unreadable
 from proctor_verify.prices import dollars, usd
@@ -124,7 +125,7 @@ def _caveats(run: Run, strict: bool) -> Iterator[str]:
         yield NO_KEY
     yield from _when_at_all(run)
     yield from _not_pushed(run)
-    yield from _not_counted(run)
+    yield from disclosed(run)
     models = run.design.parts.models if run.design is not None else {}
     if any(not model.synthetic for model in models.values()):
         yield OF_PROVIDERS
@@ -177,16 +178,6 @@ def _not_pushed(run: Run) -> Iterator[str]:
     for anchor, location in anchors.locations.items():
         if (run.size, anchor) not in standing:
             yield f"when, of the end: no receipt says that {_short(location)} took the last checkpoint"
-
-
-def _not_counted(run: Run) -> Iterator[str]:
-    """What was tried again: to try until it goes well looks like that, too."""
-    tallies = run.groups.values()
-    superseded, replaced = sum(each.superseded for each in tallies), sum(each.replaced for each in tallies)
-    counts = [f"{superseded:,} lost or interrupted"] if superseded else []
-    counts += [f"{replaced:,} replaced after a fault of infrastructure"] if replaced else []
-    if counts:
-        yield f"why attempts do not count ({', '.join(counts)}): that none is for how it went is the operator's word"
 
 
 def _not_looked(run: Run) -> str:

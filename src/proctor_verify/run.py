@@ -66,6 +66,7 @@ class Run:
         self.open: dict[str, OpenAttempt] = {}
         self.recent: dict[int, EndedAttempt] = {}
         self.grades: Counter[str] = Counter()
+        self.assurances: Counter[str] = Counter()
         self.groups: dict[tuple[str | None, str], Tally] = {}
         self.design: Design | None = None
         self.trials: Trials | None = None
@@ -291,6 +292,8 @@ class Run:
         attempt = self.open.get(body["attempt"])
         if attempt is not None and attempt.grade is None:
             attempt.graded, attempt.grade = body, Grade.of(body)
+            if body["assurance"] is not None:
+                self.assurances[body["assurance"]] += 1
 
     def _attempt_ended(self, body: dict[str, Any]) -> None:
         attempt = self.open.pop(body["attempt"], None)
@@ -301,7 +304,10 @@ class Run:
         outcome, exception = body["outcome"], body["exception"]
         self.recent[attempt.trial] = EndedAttempt(attempt.id, outcome, exception, attempt.grade, self.opening)
         tally = self._tally(self.trials, attempt.trial)
-        tally.superseded += outcome in SUPERSEDED
+        if outcome in SUPERSEDED:
+            tally.superseded += 1
+            if attempt.grade is not None:
+                tally.dropped[attempt.grade.grade] += 1
         if exception is not None:
             tally.exceptions[exception] += 1
 

@@ -42,10 +42,8 @@ class Scope:
             yield f"anything of the whole stage: this is a PART of it, selected before it began ({self.selected()})"
         if self.finals is not None and self.finals < self.planned:
             missing = self.planned - self.finals
-            yield (
-                f"how the rest would have gone: {missing:,} of {self.planned:,} planned trials have no final; those "
-                "that have one may be the easier ones"
-            )
+            easier = "; those that have one may be the easier ones" if self.finals else ""
+            yield f"how the rest would have gone: {missing:,} of {self.planned:,} planned trials have no final{easier}"
 
     def to_json(self) -> dict[str, Any]:
         """The same, as JSON values."""

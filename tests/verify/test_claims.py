@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from anchored import anchored_story, drop_beside, write_anchors
+from builder import Story
+from designs import make_design
 from primitives import canonical
 from stories import full_story
 
@@ -32,6 +35,59 @@ def test_attempts_that_do_not_count_are_owned_to(tmp_path: Path) -> None:
 def test_where_all_count_nothing_is_said(tmp_path: Path) -> None:
     report = verify(anchored_story().write(tmp_path / "run"))
     assert started_with(report, "why attempts do not count") == []
+
+
+def test_of_attempts_that_do_not_count_those_that_had_a_grade_are_told_with_it(tmp_path: Path) -> None:
+    story = Story(make_design())
+    story.admit()
+    story.checkpoint()
+    story.block(0)
+    arm = story.arms(0)[0]
+    lost = story.start(0, arm)
+    story.grade(lost, "fail", 0.25, "below_threshold")
+    story.resume(previous_ended=False)
+    story.add("run.recovered", quarantined=[], lost=[lost])
+    story.end(lost, "lost", "lost")
+    story.checkpoint()
+    story.block(0)
+    story.run_attempt(0, arm, "pass", supersedes=lost)
+    story.add("run.draining", cause="SIGINT")
+    story.stop(130, "interrupted")
+    story.checkpoint(named=False)
+    report = verify(story.write(tmp_path))
+    assert report.exit_status == 0
+    (said,) = started_with(report, "why attempts do not count")
+    assert "(1 lost or interrupted; 1 of them had been graded fail)" in said
+
+
+def test_refusals_that_were_waived_are_named(tmp_path: Path) -> None:
+    story = full_story()
+    assert started_with(verify(story.write(tmp_path / "none")), "what was let pass") == []
+    refusal = {"reason": "git_dirty", "guard": "git.clean", "message": "dirty", "waivable": True}
+    bound = [each for each in story.manifests.values() if each["verdict"] == "admitted"]
+    for manifest in bound[:2]:
+        manifest["refusals"] = [refusal]
+        manifest["waivers"] = {"requested": ["git_dirty", "disk_low"], "used": ["git_dirty"]}
+    bound[2]["waivers"] = {"requested": ["disk_low"], "used": ["disk_low"]}
+    report = verify(story.write(tmp_path / "run"))
+    assert report.exit_status == 0
+    (said,) = started_with(report, "what was let pass")
+    assert "waived that: disk_low, git_dirty (2);" in said
+
+
+@pytest.mark.parametrize("assurance", ["shared", "live"])
+def test_grades_that_were_given_in_the_agent_s_world_are_counted(assurance: str, tmp_path: Path) -> None:
+    story = full_story()
+    story.design["grading"]["assurance"] = assurance
+    assert started_with(verify(story.write(tmp_path / "own")), "what a verifier of its own") == []
+    for ended in [step for step in story.entries() if step.kind == "verifier.ended"][:2]:
+        attempt = ended.body["attempt"]
+        story.drop(story.find("sandbox.started", attempt=attempt, role="verifier"))
+        ended.body["assurance"] = story.find("attempt.graded", attempt=attempt).body["assurance"] = assurance
+    report = verify(story.write(tmp_path / "run"))
+    assert report.exit_status == 0
+    (said,) = started_with(report, "what a verifier of its own would have said: 2 grades were given in")
+    assert f"({assurance})" in said
 
 
 def test_when_is_of_the_run_s_clock_where_an_entry_names_the_receipt(tmp_path: Path) -> None:
