@@ -6,6 +6,7 @@ from array import array
 from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from proctor_verify.design import NO_TRIAL
@@ -41,10 +42,10 @@ class FileFact(NamedTuple):
 class OpenAttempt:
     """An attempt between its admission and its end.
 
-    `opening` is the one in which it was admitted. `flying` are its exchanges between theirs, `next_exchange` counts all
-    that were admitted, `unanswered` has 1 for each of them that ended without an answer, and `told` are the reasons of
-    those, and of those that were refused. `unknown` is whether nobody was left to hear the end of one. `boundary` is
-    the last that it reached, counted from 1.
+    `opening` is the one in which it was admitted, `tally` that of its model and arm. `flying` are its exchanges between
+    theirs, `next_exchange` counts all that were admitted, `unanswered` has 1 for each of them that ended without an
+    answer, and `told` are the reasons of those, and of those that were refused. `unknown` is whether nobody was left to
+    hear the end of one. `boundary` is the last that it reached, counted from 1.
     """
 
     id: str
@@ -54,6 +55,8 @@ class OpenAttempt:
     block: int = NO_TRIAL
     is_row: bool = False
     model: str | None = None
+    arm: str = ""
+    tally: Tally | None = None
     flying: dict[str, Flight] = field(default_factory=dict)
     next_exchange: int = 0
     unanswered: bytearray = field(default_factory=bytearray)
@@ -95,6 +98,10 @@ class EndedAttempt(NamedTuple):
     opening: int
 
 
+# Rewards are mostly the same few.
+_exact = lru_cache(256)(Fraction)
+
+
 @dataclass(slots=True)
 class Tally:
     """What one model and arm has so far: finals by grade and reason, ends of attempts by exception.
@@ -123,7 +130,7 @@ class Tally:
         if final.reward is not None and final.grade != "ungraded":
             # The decimal that stands in the journal, not the double that it is read as.
             self.rewards += 1
-            self.reward_sum += Fraction(repr(final.reward))
+            self.reward_sum += _exact(repr(final.reward))
 
 
 class Blocks:

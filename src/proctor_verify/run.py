@@ -209,11 +209,12 @@ class Run:
         if self.trials is not None and trial != NO_TRIAL:
             attempt.is_row = self.trials.is_row(trial)
             attempt.block = self.blocks.index_of[self.trials.block_of(trial)]
-            attempt.model = self.trials.group_of(trial)[0]
+            attempt.model, attempt.arm = self.trials.group_of(trial)
+            attempt.tally = self._tally(self.trials, trial)
             self.trials.attempts[trial] += 1
             self.trials.admitted_in[trial] = self.opening
             self.trials.replaced[trial] += body["replaces"] is not None
-            self._tally(self.trials, trial).replaced += body["replaces"] is not None
+            attempt.tally.replaced += body["replaces"] is not None
             self.recent.pop(trial, None)
         if self.trials is not None and not attempt.is_row:
             self._place(self.trials, trial, body)
@@ -244,7 +245,7 @@ class Run:
     def _exchange_ended(self, body: dict[str, Any]) -> None:
         attempt = self.open.get(body["attempt"])
         flight = attempt.flying.pop(body["exchange"], None) if attempt is not None else None
-        if attempt is not None and flight is not None and self.trials is not None:
+        if attempt is not None and flight is not None and attempt.tally is not None:
             charged = pico(body["charged"])
             self.money.settled(attempt.block, flight, charged)
             attempt.unknown |= body["outcome"] == "unknown"
@@ -253,7 +254,7 @@ class Run:
             if body["error"] is not None or (body["outcome"] == "released" and not flight.free):
                 attempt.leave_unanswered(body["exchange"])
             attempt.bill.add(body, charged)
-            self._tally(self.trials, attempt.trial).bill.add(body, charged)
+            attempt.tally.bill.add(body, charged)
 
     def _exchange_refused(self, body: dict[str, Any]) -> None:
         if attempt := self.open.get(body["attempt"]):
@@ -297,19 +298,18 @@ class Run:
 
     def _attempt_ended(self, body: dict[str, Any]) -> None:
         attempt = self.open.pop(body["attempt"], None)
-        if attempt is None or self.trials is None or attempt.trial == NO_TRIAL:
+        if attempt is None or attempt.tally is None:
             return
         for flight in attempt.flying.values():
             self.money.settled(attempt.block, flight, 0)
         outcome, exception = body["outcome"], body["exception"]
         self.recent[attempt.trial] = EndedAttempt(attempt.id, outcome, exception, attempt.grade, self.opening)
-        tally = self._tally(self.trials, attempt.trial)
         if outcome in SUPERSEDED:
-            tally.superseded += 1
+            attempt.tally.superseded += 1
             if attempt.grade is not None:
-                tally.dropped[attempt.grade.grade] += 1
+                attempt.tally.dropped[attempt.grade.grade] += 1
         if exception is not None:
-            tally.exceptions[exception] += 1
+            attempt.tally.exceptions[exception] += 1
 
     def _trial_final(self, body: dict[str, Any]) -> None:
         trial = self.trials.find(body["trial"]) if self.trials else NO_TRIAL

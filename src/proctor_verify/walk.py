@@ -61,7 +61,7 @@ class Walk:
                     self.line(line)
 
     def _stretch(self, stretch: Stretch) -> None:
-        run, within = self._run, self._within
+        run, within, take = self._run, self._within, self._run.take
         for count in self._sound:
             count(len(stretch.entries))
         self._clock.pass_over(stretch)
@@ -71,7 +71,7 @@ class Walk:
             for entry in stretch.entries:
                 for see in within[entry.kind]:
                     see(entry)
-                run.take(entry)
+                take(entry)
         run.extend(stretch.head, stretch.subtrees)
 
     def line(self, line: Line) -> None:

@@ -115,5 +115,7 @@ def _cost(bill: Bill) -> dict[str, Any]:
 
 def _own(entry: Entry) -> dict[str, Any]:
     """A body without what every entry of the attempt has, and without what stands in a pack."""
-    left_out = ("attempt", *BLOB_FIELDS.get(entry.kind, ()))
-    return {name: value for name, value in entry.body.items() if name not in left_out}
+    own = dict(entry.body)
+    for name in ("attempt", *BLOB_FIELDS.get(entry.kind, ())):
+        del own[name]
+    return own

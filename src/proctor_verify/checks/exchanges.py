@@ -56,10 +56,10 @@ class ExchangesAdmitted(Check):
             return f"sends {body['retries']} again, which is no exchange of the attempt that ended without an answer"
         if body["input_bound"] < body["request"]["size"]:
             return f"bounds what goes in by {body['input_bound']}, for a request of {body['request']['size']} bytes"
-        parts, arm = self.design.parts, self.trials.group_of(attempt.trial)[1]
+        parts = self.design.parts
         if not parts.models[model].mutations.issuperset(body["mutations"]):
             return f"changes the request of {exchange} in a way that the design does not admit"
-        most = parts.max_output.get(arm, parts.models[model].max_output)
+        most = parts.max_output.get(attempt.arm, parts.models[model].max_output)
         if body["output_bound"] > most:
             return f"bounds the output by {body['output_bound']}, where the design allows {most}"
         if body["route"].endswith(COUNTS):

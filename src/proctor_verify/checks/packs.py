@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import zlib
-from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from operator import itemgetter
 from typing import Any
 
@@ -52,6 +51,11 @@ def frame_fault(stored: bytes | memoryview, ref: dict[str, Any]) -> str | None:
     return None
 
 
+@lru_cache(2)
+def _name_of(pack: int) -> str:
+    return f"{pack:04d}.pack"
+
+
 class Frames(Check):
     id = "packs.frames"
     doc = (
@@ -81,47 +85,44 @@ class Frames(Check):
             return
         self.looked += 1
         pack, offset, length = ref["pack"], ref["offset"], ref["length"]
-        current = f"{self._pack:04d}.pack"
-        if pack == f"{self._pack + 1:04d}.pack" and offset == 0:
+        current = _name_of(self._pack)
+        if pack == _name_of(self._pack + 1) and offset == 0:
             self._close_pack()
             self._pack += 1
             self._end = 0
         elif not (pack == current and offset <= self._end) and not self._is_earlier(pack):
             self._not_there(entry, f"names bytes {offset} of {pack}, where {current} goes on at {self._end}")
             return
-        if pack == f"{self._pack:04d}.pack":
+        if pack == _name_of(self._pack):
             if offset < self._end < offset + length:
                 self._not_there(entry, f"names bytes {offset} to {offset + length} of {pack}, across frames")
                 return
             self._end = max(self._end, offset + length)
         if len(self._known) < _REMEMBERED:
             self._known.add(key)
-        self._look(ref, partial(self._told, key, f"packs/{pack}", f"bytes {offset} to {offset + length}"))
+        self._look(key, ref)
 
     def _not_there(self, entry: Entry, seen: str) -> None:
         self._order.tell(partial(self.fail_at, entry), seen)
 
-    def _told(self, key: tuple[Any, ...], path: str, where: str, fault: str | None) -> None:
+    def _told(self, key: tuple[Any, ...], ref: dict[str, Any], buffer: bytearray | None, fault: str | None) -> None:
+        self._buffers.give(buffer)
         if fault is not None:
             self._known.discard(key)
-            self.fail_body(path, f"{where}: {fault}")
+            start = ref["offset"]
+            self.fail_body(f"packs/{ref['pack']}", f"bytes {start} to {start + ref['length']}: {fault}")
 
     def _is_earlier(self, pack: str) -> bool:
         return _PACK.fullmatch(pack) is not None and int(pack[:-5]) < self._pack
 
-    def _look(self, ref: dict[str, Any], told: Callable[[str | None], None]) -> None:
+    def _look(self, key: tuple[Any, ...], ref: dict[str, Any]) -> None:
         buffer = self._buffers.take(ref["length"])
         stored = self._stored(ref, buffer)
+        told = partial(self._told, key, ref, buffer)
         if stored is None or isinstance(stored, str):
-            self._buffers.give(buffer)
             self._order.tell(told, stored)
         else:
-            judge = partial(frame_fault, stored, ref)
-            self._order.work(partial(self._judged, told, buffer), judge, ref["length"] + ref["size"])
-
-    def _judged(self, told: Callable[[str | None], None], buffer: bytearray | None, fault: str | None) -> None:
-        self._buffers.give(buffer)
-        told(fault)
+            self._order.work(told, partial(frame_fault, stored, ref), ref["length"] + ref["size"])
 
     def _stored(self, ref: dict[str, Any], buffer: bytearray | None) -> bytes | memoryview | str | None:
         """The bytes of a frame; else what is wrong with it, None where it may be left out."""

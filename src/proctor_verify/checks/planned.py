@@ -36,7 +36,7 @@ class _OfAnArm(Check):
         attempt = self.run.open.get(entry.body["attempt"])
         if attempt is None or attempt.trial == NO_TRIAL:
             return None
-        return self.design.plans[self.trials.group_of(attempt.trial)[1]]
+        return self.design.plans[attempt.arm]
 
 
 class AgentsPlanned(_OfAnArm):
