@@ -261,7 +261,10 @@ def _of_others(run: Path) -> set[str]:
     """Names of the groups of other runs, of which some live and some were left dead: as long as a group is there, the
     folder of its world says so."""
     found: set[str] = set()
-    roots = [each for name in ("pytest-of-*", "u*", "tmp*") for each in Path(tempfile.gettempdir()).glob(name)]
+    top = Path(tempfile.gettempdir())
+    roots = {each for name in ("pytest-of-*", "u*", "tmp*") for each in top.glob(name)}
+    if run.is_relative_to(top):
+        roots.add(top / run.relative_to(top).parts[0])
     for here, folders, _ in (each for root in roots for each in os.walk(root)):
         if Path(here) == run:
             folders.clear()
