@@ -103,16 +103,13 @@ def _claims(run: Run, seen: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             f"money: never above ${ceiling} at any entry, but for overruns, which are disclosed; each cost follows "
             "from its usage and the prices of the design",
         )
-    yield (
-        "grades.recomputed",
-        "grades: each follows from its rewards by the design's rule, and these from its own reward files, as far as "
-        "no test report decides; answers of question rows are not scored again",
-    )
+    yield "grades.recomputed", _of_grades(run)
     but = ", but for what is withheld" if run.withheld.is_copy else ""
     yield (
         "files.digests packs.frames blobs.files files.unlisted",
         f"files: each byte stands as an entry names it{but}, and nothing else stands there, but for manifests of "
-        "refusals and receipts of the last checkpoint, which no entry names",
+        "refusals and receipts of the last checkpoint, which no entry names, and for what nobody looked at: names that "
+        "begin with a dot, `lock` and `scratch/`",
     )
     yield "summary.recomputed", "summaries: they are what the journal adds up to"
 
@@ -126,6 +123,7 @@ def _caveats(run: Run, strict: bool) -> Iterator[str]:
     yield from _when_at_all(run)
     yield from _not_pushed(run)
     yield from disclosed(run)
+    yield from _not_scored(run)
     models = run.design.parts.models if run.design is not None else {}
     if any(not model.synthetic for model in models.values()):
         yield OF_PROVIDERS
@@ -134,6 +132,25 @@ def _caveats(run: Run, strict: bool) -> Iterator[str]:
     if made_up:
         yield f"anything of {', '.join(made_up)}: made up by rules, so that nothing said of it is a result"
     yield OF_TASKS
+
+
+def _of_grades(run: Run) -> str:
+    """What is worked out again of grades, by what is graded there."""
+    rows = run.design.parts.rows if run.design is not None else b""
+    files = ", and these from its own reward files, as far as no test report decides" if 0 in rows else ""
+    return f"grades: each follows from its rewards by the design's rule{files}"
+
+
+def _not_scored(run: Run) -> Iterator[str]:
+    """Whose word grades rest on."""
+    if run.design is None:
+        return
+    rows = sum(run.design.parts.rows)
+    if rows:
+        tasks = "1 of the tasks is a question row" if rows == 1 else f"{rows:,} of the tasks are question rows"
+        yield f"what answers are worth: {tasks}, whose answers are not scored again: rewards are the scorer's word"
+    if run.design.rule is None and rows < len(run.design.tasks):
+        yield "what test reports say: they are not read again, and which grade each comes to is its reader's word"
 
 
 def _when_at_all(run: Run) -> Iterator[str]:

@@ -48,9 +48,15 @@ ANCHORED = list_of(
 )
 _EXTRA = record(line=TEXT, trial=_TRIAL, anchored=ANCHORED, vkey=TEXT)
 
-OTHERS = "anything of the run's other trials, or that the run as a whole holds: verify the run for that"
+OTHERS = (
+    "anything of the run's other trials, that the run holds, or whether it is complete and a whole stage: verify the "
+    "run for that"
+)
 NO_ANCHOR = "when: the operator could have made the run, and this checkpoint of it, at any time, and left another out"
-MADE_UP = "that its model is a real one: whether one is made up, the run's design says; verify the run for that"
+MADE_UP = (
+    "SYNTHETIC or not: a receipt does not tell whether its model is real or made up, the run's design does; verify the "
+    "run for that"
+)
 OWN_WORD = "that the checkpoint stands at the anchor: that is what the receipt says itself; look there"
 
 

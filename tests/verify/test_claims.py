@@ -9,6 +9,7 @@ import pytest
 from anchored import anchored_story, drop_beside, write_anchors
 from builder import Story
 from designs import make_design
+from money_stories import money_story
 from primitives import canonical
 from stories import full_story
 
@@ -106,6 +107,26 @@ def test_when_is_of_the_run_s_clock_where_an_entry_names_the_receipt(tmp_path: P
     receipt.unlink()
     (said,) = started_with(verify(run, anchors=[str(drop_beside(run))]), "anchored: ")
     assert said.endswith("UTC by the run's clock") and "2031-01-01" in said
+
+
+def test_what_is_not_scored_or_read_again_stands_below_what_cannot_be_shown(tmp_path: Path) -> None:
+    files = verify(full_story().write(tmp_path / "files"))
+    assert started_with(files, "what answers are worth") == started_with(files, "what test reports say") == []
+    assert started_with(files, "grades: ")[0].endswith("as far as no test report decides")
+    rows = verify(money_story().write(tmp_path / "rows"))
+    [said] = started_with(rows, "what answers are worth")
+    assert "question row" in said and said in rows.caveats
+    story = full_story()
+    story.design["grading"]["solved"] = "tests"
+    assert started_with(verify(story.write(tmp_path / "reports")), "what test reports say")
+
+
+def test_what_nobody_looks_at_is_not_claimed_to_be_absent(tmp_path: Path) -> None:
+    run = full_story().write(tmp_path / "run")
+    (run / ".leak").write_text("y")
+    report = verify(run)
+    assert report.exit_status == 0
+    assert "names that begin with a dot" in started_with(report, "files: ")[0]
 
 
 def test_of_files_no_more_is_claimed_than_entries_name(tmp_path: Path) -> None:

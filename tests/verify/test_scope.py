@@ -95,6 +95,21 @@ def test_an_open_run_says_that_it_is_open_and_what_to_do(tmp_path: Path) -> None
     assert "the run is open" not in render_text(ended)
 
 
+def test_what_cannot_be_told_stands_with_its_reason_above_the_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = full_story().write(tmp_path / "run")
+    kept = tmp_path / "kept.note"
+    kept.write_bytes(b"x" * 2_000_000)
+    assert main([str(run), "--key", KEY.vkey, "--anchor", str(kept)]) == 1
+    last = capsys.readouterr().out.partition("entries; checks: ")[2]
+    assert f"cannot be told: anchors.remote: {kept}" in " ".join(last.split()) and "`proctor explain CHECK`" in last
+    (run / "design.json").unlink()
+    assert main([str(run), "--key", KEY.vkey]) == 1
+    last = " ".join(capsys.readouterr().out.partition("entries; checks: ")[2].split())
+    assert last.count("there is no design to go by") == 1 and " more: there is no design" in last
+
+
 def test_what_is_not_known_is_not_said() -> None:
     assert Scope(None, 8).marks == () and Scope(None, 8).complete is None
     assert list(Scope({}, 8).caveats()) == [

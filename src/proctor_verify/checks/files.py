@@ -74,7 +74,10 @@ class Digests(Check):
 
 class Unlisted(Check):
     id = "files.unlisted"
-    doc = "nothing stands in the folder that no entry names, and nothing but plain files and folders"
+    doc = (
+        "nothing stands in the folder that no entry names, and nothing but plain files and folders; nobody looks at "
+        "names that begin with a dot, at `lock`, and into `scratch/`"
+    )
     noun = "attempts and places searched"
     kinds = ("attempt.ended", "run.recovered", *BLOB_FIELDS)
     needs_design = True
