@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from journal_parts import KEY
+from proctor.admission.limits import limits_of
 from proctor.budget.authority import Authority
 from proctor.core.ids import attempt_id, trial_folder
 from proctor.core.money import ZERO, Usd
@@ -31,7 +32,6 @@ from proctor.evidence.reader import read_entries
 from proctor.evidence.runfolder import RunFolder
 from proctor.rollout.record import Record
 from proctor.runner.derived import write_derived
-from proctor.runner.money import limits_of
 from proctor.study import Block, Design, Plan, Trial, plan
 from proctor.study.design import BudgetDesign, ModelMoney, QuestionsDesign
 from proctor_verify import Status, verify

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+from proctor.admission.limits import limits_of
 from proctor.budget.authority import FOR_MONEY
 from proctor.budget.ceiling import Ceiling, Denial, Scope
 from proctor.core.money import ZERO, Usd
@@ -15,7 +16,6 @@ from proctor.core.outcomes import Outcome
 from proctor.evidence.entries import Entry
 from proctor.evidence.fold import RunState
 from proctor.evidence.kinds import Kind
-from proctor.runner.money import limits_of
 from proctor.study import Design, Plan
 
 Body = dict[str, Any]
