@@ -15,13 +15,13 @@ def mounted(folder: Path, size: str) -> Iterator[Path]:
     mount.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(mount)]
     try:
-        made = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        made = subprocess.run(command, capture_output=True, text=True, timeout=600)
     except FileNotFoundError:
         pytest.skip("there is no mount program")
     if made.returncode:
         pytest.skip(f"a tmpfs cannot be mounted here: {made.stderr.strip()}")
     yield mount
-    subprocess.run(["umount", "--lazy", str(mount)], check=True, timeout=30)
+    subprocess.run(["umount", "--lazy", str(mount)], check=True, timeout=600)
 
 
 def fill(path: Path) -> None:

@@ -28,6 +28,7 @@ from real_runs import (
     write_task,
 )
 
+from proctor.evidence.entries import Entry
 from proctor.evidence.kinds import Kind
 
 __all__ = ["others", "proctor"]
@@ -138,6 +139,9 @@ def test_interrupted_runs_come_to_the_same_grades_and_leave_nothing(
         happened[how] += 1
         known = entries(run) if (run / "journal.jsonl").exists() else []
         if "kill" not in how and known and known[-1].kind is Kind.RUN_ENDED:
+            if not works(known):
+                # it was told to stop before it had removed what one that was killed had left
+                pruned(proctor, run, engine)
             engine.check()
             left.check(run)
             proctor.check(run)
@@ -160,6 +164,12 @@ def test_interrupted_runs_come_to_the_same_grades_and_leave_nothing(
     assert [body for body in bodies(run, Kind.ATTEMPT_ADMITTED) if body["replaces"] is not None] == []
     assert others.stand()
     engine.remove_builds()
+
+
+def works(known: list[Entry]) -> bool:
+    """Whether the last opening of the run came so far as to admit an attempt."""
+    openings = [at for at, entry in enumerate(known) if entry.kind in (Kind.RUN_ADMITTED, Kind.RUN_RESUMED)]
+    return any(entry.kind is Kind.ATTEMPT_ADMITTED for entry in known[openings[-1] :])
 
 
 def pruned(proctor: Proctor, run: Path, engine: OnTheEngine) -> None:
