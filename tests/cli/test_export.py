@@ -72,7 +72,7 @@ def test_nothing_that_was_said_is_shown_unless_asked_for_and_what_may_repeat_it_
     assert "note        agent-files, verifier-files, artifacts: shown where" in said.out
     assert "note        the journal is shown: 1 answer has its scoring in it (`detail`)" in said.out
     help_text = " ".join(proctor("export", "public", "--help").out.split())
-    assert "Default: instructions, requests, responses, answers." in help_text
+    assert "(default: instructions, requests, responses, answers)" in help_text
     said = proctor("export", "public", asked, "-o", tmp_path / "less", "--withhold", "requests,responses")
     assert "note        instructions, answers: shown, and may repeat what is withheld" in said.out
     said = proctor("export", "public", asked, "-o", tmp_path / "all", "--withhold", "none")
