@@ -102,12 +102,12 @@ class Attempt(Steps):
         self.record.post(
             Kind.AGENT_ENDED,
             exception=self.exception.id if self.exception else None,
-            ended=worlds.as_record(ended),
+            ended=ended.as_record(),
             duration_ns=ended.duration_ns,
         )
         if ended.start_error is not None:
             raise Refusal(Reason.AGENT_START_FAILED, f"the agent could not be started: {ended.start_error}")
-        self._phase("agent")
+        self.mark("agent")
 
     async def pre_verify(self, world: Sandbox) -> Snapshot | None:
         """End what the agent left running, bring out what it wrote, and freeze the world as it stands."""
@@ -147,7 +147,7 @@ class Attempt(Steps):
         self.record.post(
             Kind.VERIFIER_ENDED,
             assurance=job.assurance.value,
-            ended=worlds.as_record(ended),
+            ended=ended.as_record(),
             duration_ns=ended.duration_ns,
         )
         grade, tests = await in_thread(verdict.read, output, ended, job)

@@ -21,8 +21,6 @@ from proctor.sandbox.base import Ended, Sandbox
 
 # a provider's last word on this request: trying the whole attempt again would end the same way
 _FINAL = frozenset({Reason.REQUEST_REJECTED, Reason.REPLY_TOO_LARGE})
-
-
 # what an agent may say of its model only where an exchange said so before it; `context` is a limit of its own as well
 _OF_EXCHANGES = frozenset(reason for reason in Reason if reason.family in (Family.BUDGET, Family.PROVIDER)) - {
     Reason.CONTEXT_EXCEEDED

@@ -24,7 +24,6 @@ from proctor.rollout.ends import Steps, to_its_end
 from proctor.rollout.job import Result, RowJob
 from proctor.rollout.scoring import score_row
 from proctor.rollout.tools import Tools
-from proctor.rollout.worlds import as_record
 from proctor.sandbox.base import Ended
 
 # an agent without a deadline of its own still ends
@@ -76,7 +75,7 @@ class RowAttempt(Steps):
         self.record.post(
             Kind.AGENT_ENDED,
             exception=exception.id if exception else None,
-            ended=as_record(ended),
+            ended=ended.as_record(),
             duration_ns=took,
         )
         self.mark("agent")

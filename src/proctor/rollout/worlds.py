@@ -9,7 +9,6 @@ import shutil
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from pathspec import PathSpec
 
@@ -117,7 +116,7 @@ async def _step(world: Sandbox, plan: WorldPlan, command: Command, folder: Path)
         raise Refusal(
             Reason.SANDBOX_START_FAILED,
             f"a step of the task's environment failed: {shlex.join(command.argv)[:200]}",
-            observed=as_record(ended),
+            observed=ended.as_record(),
         )
 
 
@@ -133,7 +132,7 @@ async def _well(world: Sandbox, plan: WorldPlan, check: Healthcheck, folder: Pat
     raise Refusal(
         Reason.SANDBOX_START_FAILED,
         "the task's health check did not succeed",
-        observed=as_record(ended),
+        observed=ended.as_record(),
         required=check.command,
     )
 
@@ -237,8 +236,3 @@ async def put_artifacts(world: Sandbox, job: Job, folder: Path) -> None:
         if (folder / "artifacts" / artifact.source.lstrip("/")).exists()
     ]
     await world.put(items)
-
-
-def as_record(ended: Ended) -> dict[str, Any]:
-    """How a command ended, for the journal."""
-    return {name: value for name, value in asdict(ended).items() if name != "duration_ns"}

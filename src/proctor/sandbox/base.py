@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
@@ -178,6 +178,10 @@ class Ended:
     leftovers: int = 0
     limit_hit: str | None = None
     start_error: str | None = None
+
+    def as_record(self) -> dict[str, Any]:
+        """For the journal, where `duration_ns` stands beside it."""
+        return {name: value for name, value in asdict(self).items() if name != "duration_ns"}
 
 
 @dataclass(frozen=True)
