@@ -26,7 +26,7 @@ from proctor.report.reading import Reading, read_run, understood
 from proctor.report.rows import records
 from proctor.report.spending import spend_of
 from proctor.report.summary import results_lines
-from proctor.report.trial import label, matching
+from proctor.report.trial import matching
 from proctor.runner.launch import resume
 from proctor.runner.session import Finished
 
@@ -133,7 +133,7 @@ class Run:
         found = matching(self._reading.rows, text)
         if len(found) == 1:
             return trial_of(found[0], self.tries)
-        several = ": " + ", ".join(f"{row.trial.id} ({label(row)})" for row in found[:5]) if found else ""
+        several = ": " + ", ".join(f"{row.trial.id} ({row.trial.label})" for row in found[:5]) if found else ""
         raise LookupError(f"{text!r} means {len(found)} of {len(self._reading.rows)} trials{several}")
 
     def tries(self, trial: str | None = None) -> Iterator[Attempt]:

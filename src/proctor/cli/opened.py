@@ -94,13 +94,13 @@ def one_row(rows: Sequence[Row], text: str) -> Row:
         click.UsageError: it means none, or several: then they are listed.
     """
     from proctor.report.text import safe
-    from proctor.report.trial import label, matching
+    from proctor.report.trial import matching
 
     found = matching(rows, text)
     if len(found) == 1:
         return found[0]
     shown = found or rows
-    listed = "\n".join(f"  {row.trial.id}  {safe(label(row))}" for row in shown[:_LISTED])
+    listed = "\n".join(f"  {row.trial.id}  {safe(row.trial.label)}" for row in shown[:_LISTED])
     more = f"\n  and {len(shown) - _LISTED} more" if len(shown) > _LISTED else ""
     what = f"{text!r} means {len(found)} trials" if found else f"the run has no trial {text!r}; it has"
     raise click.UsageError(f"{what}:\n{listed}{more}")

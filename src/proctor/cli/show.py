@@ -103,10 +103,9 @@ def _print_trial(reading: Reading, row: Row, attempts: list[AttemptTold], tests:
     from proctor.report.conversation import turn_lines, turns
     from proctor.report.reading import understood
     from proctor.report.text import count, dollars, safe, short_path
-    from proctor.report.trial import label
 
     grade = f"{row.grade}{f' ({row.reason})' if row.reason else ''}"
-    click.secho(f"{safe(label(row))}: {grade}" + (" SYNTHETIC" if row.synthetic else ""), bold=True)
+    click.secho(f"{safe(row.trial.label)}: {grade}" + (" SYNTHETIC" if row.synthetic else ""), bold=True)
     click.echo(f"trial      {row.trial.id}")
     click.echo(f"run        {safe(short_path(reading.run.path))}")
     click.echo(f"tries      {row.tries.attempts}")

@@ -1,4 +1,4 @@
-"""Names of things: run ids, trial ids, attempt ids and the folder names made from them."""
+"""Names of things: run ids, trial ids, attempt ids, and the names of folders and for people made from them."""
 
 from __future__ import annotations
 
@@ -32,3 +32,9 @@ def trial_folder(task: str, model: str | None, arm: str, epoch: int) -> str:
     parts = [task, *([model] if model else []), arm, str(epoch)]
     slug = "-".join(_UNSAFE.sub("-", part).strip("-.") or "x" for part in parts)
     return f"{slug[:111]}-{trial_id(task, model, arm, epoch)[:8]}"
+
+
+def trial_label(task: str, model: str | None, arm: str, epoch: int, number: int = 0) -> str:
+    """For people: `task · model · arm · epoch`, and which attempt from the second on."""
+    parts = " · ".join([task, *([model] if model else []), arm, str(epoch)])
+    return f"{parts} (attempt {number})" if number else parts

@@ -8,7 +8,7 @@ from fractions import Fraction
 from proctor.core.claims import ClaimTest
 from proctor.core.money import Usd
 from proctor.report.comparing import Comparison, Decision
-from proctor.report.text import dollars, table
+from proctor.report.text import dollars, table, with_model
 
 _FINDS = "finds from: the smallest true difference that a run like this finds with 80 % power"
 _CLUSTERED = "tasks stand in clusters: the interval takes that in, McNemar's test does not"
@@ -61,7 +61,7 @@ def names(each: Comparison) -> str:
     """What is compared: `model · first - second`, and the endpoint where it is not `solved`."""
     pair = f"{each.first} - {each.second}"
     endpoint = "" if each.endpoint == "solved" else f" ({each.endpoint})"
-    return (pair if each.model is None else f"{each.model} · {pair}") + endpoint
+    return with_model(each.model, pair) + endpoint
 
 
 def amount_text(each: Comparison, value: Fraction, *, signed: bool) -> str:

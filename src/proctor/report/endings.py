@@ -7,17 +7,17 @@ from collections import Counter
 from proctor.core.outcomes import SUPERSEDED
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
-from proctor.evidence.fold import Cell, CellCounts
+from proctor.evidence.fold import CellCounts
 from proctor.report.reading import Reading, Row
 from proctor.report.tailing import AGENT_OUTPUTS, last_line
-from proctor.report.text import command, count, safe, short_path, table, typable
-from proctor.report.trial import label, short_id
+from proctor.report.text import command, count, safe, short_path, table, typable, with_model
+from proctor.report.trial import short_id
 
 
 def endings_lines(reading: Reading) -> list[str]:
     """Said although the rates do not need them."""
     rows = [
-        [_name(cell), counts.superseded, counts.replaced, _exceptions(counts) or None]
+        [with_model(cell.model, cell.arm), counts.superseded, counts.replaced, _exceptions(counts) or None]
         for cell, counts in sorted(reading.state.counts.items(), key=lambda item: str(item[0]))
         if cell is not None and (counts.superseded or counts.replaced or counts.exceptions)
     ]
@@ -25,10 +25,6 @@ def endings_lines(reading: Reading) -> list[str]:
         return []
     counted = table(["attempts", "superseded", "replaced", "ended by"], rows, right=[1, 2])
     return ["", *counted, *_examples(reading)]
-
-
-def _name(cell: Cell) -> str:
-    return cell.arm if cell.model is None else f"{cell.model} · {cell.arm}"
 
 
 def _exceptions(counts: CellCounts) -> str:
@@ -47,7 +43,7 @@ def _examples(reading: Reading) -> list[str]:
 
 
 def _example(reading: Reading, reason: str, row: Row) -> list[str]:
-    lines = [f"{safe(reason)}, for example {safe(label(row))}:"]
+    lines = [f"{safe(reason)}, for example {safe(row.trial.label)}:"]
     stopped = _ended_run(reason)
     seen = None if row.tries.folder is None or stopped is not None else _last_of_agent(reading, row.tries.folder)
     if row.tries.refusal is not None:

@@ -25,7 +25,7 @@ from proctor.report.paired import Pairs, paired_counts
 from proctor.report.reading import Reading, read_run
 from proctor.report.selected import selection_text
 from proctor.report.spending import spend_of
-from proctor.report.text import command, count, safe, short_path, table
+from proctor.report.text import command, count, safe, short_path, table, with_model
 from proctor.report.trial import short_id
 
 # what these two mean for a run; for other commands they mean more
@@ -178,7 +178,7 @@ def _repeats(results: Sequence[CellResult]) -> list[str]:
             rates = [
                 None if rate is None else f"{float(100 * rate):.1f} %" for rate in (found.any_passes, found.all_pass)
             ]
-            rows.append([_cell_name(each.model, each.arm), found.k, *rates, f"{found.tasks}/{found.planned}"])
+            rows.append([with_model(each.model, each.arm), found.k, *rates, f"{found.tasks}/{found.planned}"])
     head = ["repeats", "k", "pass@k: any of k", "pass^k: all of k", "tasks with k graded"]
     return ["", *table(head, rows, right=[1])] if rows else []
 
@@ -189,7 +189,7 @@ def _fraction(rate: dict[str, Any]) -> str:
 
 def _ungraded(groups: list[dict[str, Any]]) -> list[str]:
     rows = [
-        [_cell_name(group["model"], group["arm"]), count, reason, _summary(reason)]
+        [with_model(group["model"], group["arm"]), count, reason, _summary(reason)]
         for group in groups
         for reason, count in group["ungraded_by_reason"].items()
     ]
@@ -201,10 +201,6 @@ def _summary(reason_id: str) -> str:
     return reason.summary if reason else "(a reason that this version does not know)"
 
 
-def _cell_name(model: str | None, arm: str) -> str:
-    return arm if model is None else f"{model} · {arm}"
-
-
 def _pairs(pairs: list[Pairs]) -> list[str]:
     if not pairs:
         return []
@@ -214,7 +210,7 @@ def _pairs(pairs: list[Pairs]) -> list[str]:
         head = ["tasks (repeats averaged)", "both always", "first more", "second more", "never", "even"]
     rows = []
     for each in pairs:
-        name = _cell_name(each.model, f"{each.first} | {each.second}")
+        name = with_model(each.model, f"{each.first} | {each.second}")
         row = [name, each.both, each.first_only, each.second_only, each.neither]
         rows.append([*row, *([each.even] if repeated else []), each.not_compared])
     return ["", *table([*head, "not compared"], rows, right=range(1, len(head) + 1))]

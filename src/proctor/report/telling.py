@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from proctor.core.ids import trial_label
 from proctor.core.money import Usd
 from proctor.core.reasons import Reason
 from proctor.evidence.entries import JOURNAL, Entry
@@ -36,18 +37,13 @@ class Teller:
     def _what(self, kind: Kind, body: Mapping[str, Any]) -> str:
         attempt = body.get("attempt")
         if kind is Kind.ATTEMPT_ADMITTED:
-            self._labels[body["attempt"]] = _label(body)
+            parts = (body[name] for name in ("task", "model", "arm", "epoch", "number"))
+            self._labels[body["attempt"]] = trial_label(*parts)
         if kind is Kind.TRIAL_FINAL:
             return _of_run(kind, body, self._labels.pop(body["attempt"], None))
         if attempt is None:
             return _of_run(kind, body, None)
         return f"{self._labels.get(attempt, attempt)}: {_of_attempt(kind, body)}"
-
-
-def _label(body: Mapping[str, Any]) -> str:
-    model = [body["model"]] if body["model"] is not None else []
-    label = " · ".join([body["task"], *model, body["arm"], str(body["epoch"])])
-    return f"{label} (attempt {body['number']})" if body["number"] else label
 
 
 def _of_run(kind: Kind, body: Mapping[str, Any], attempt: str | None) -> str:

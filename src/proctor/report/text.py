@@ -130,6 +130,11 @@ def plain(value: Any) -> str:
     return "none" if value is None else json.dumps(value, default=str)
 
 
+def with_model(model: str | None, what: str) -> str:
+    """An arm, or a pair of them, with the model that it ran with, where there is one."""
+    return what if model is None else f"{model} · {what}"
+
+
 def count(number: int, one: str, several: str | None = None) -> str:
     """`1 trial`, `2,000 trials`; `several` is the plural where it is not made by an s."""
     return f"{number:,} {one if number == 1 else several or one + 's'}"

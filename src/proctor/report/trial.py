@@ -116,9 +116,3 @@ def _names(row: Row, task: str) -> set[str]:
         names.add(f"{task}/{trial.model}")
         arms.append(f"{task}/{trial.model}/{trial.arm}")
     return names | set(arms) | {f"{arm}/{trial.epoch}" for arm in arms}
-
-
-def label(row: Row) -> str:
-    """For people: the trial's parts, which `matching` takes back."""
-    trial = row.trial
-    return " · ".join([trial.task, *([trial.model] if trial.model else []), trial.arm, str(trial.epoch)])

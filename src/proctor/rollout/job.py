@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.agents.base import Agent, McpServer, SkillPack, Solution, Version
+from proctor.core.ids import trial_label
 from proctor.core.models import Message, ToolBox
 from proctor.core.network import Network
 from proctor.core.outcomes import Outcome
@@ -114,9 +115,7 @@ class Try:
     @property
     def label(self) -> str:
         """For people."""
-        model = f"{self.model} · " if self.model else ""
-        retry = f" (attempt {self.number})" if self.number else ""
-        return f"{self.task} · {model}{self.arm} · {self.epoch}{retry}"
+        return trial_label(self.task, self.model, self.arm, self.epoch, self.number)
 
     def as_entry(self) -> dict[str, Any]:
         """The body of `attempt.admitted`, but for the attempt's id."""

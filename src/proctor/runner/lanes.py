@@ -251,7 +251,7 @@ class Lanes:
         body = {"trial": trial.id, "attempt": attempt_id(trial.id, final.number), "grade": final.grade}
         said = self._tools.journal.post(Kind.TRIAL_FINAL, {**body, "reason": final.reason, "reward": final.reward})
         self.ungraded += final.grade == GradeState.UNGRADED
-        self._progress.final(f"{trial.task} · {trial.arm} · {trial.epoch}", final.grade, final.reason)
+        self._progress.final(trial.label, final.grade, final.reason)
         return said
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from proctor.core.ids import trial_id
+from proctor.core.ids import trial_id, trial_label
 from proctor.study.design import Design
 from proctor.study.order import draw_order, stream_name
 
@@ -20,6 +20,11 @@ class Trial:
     arm: str
     epoch: int
     block: int
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        return trial_label(self.task, self.model, self.arm, self.epoch)
 
 
 @dataclass(frozen=True, slots=True)
