@@ -59,11 +59,12 @@ class Stretch(NamedTuple):
     """Entries of known kinds and their shapes that follow one another, none of which is of the run itself (`run.…`).
 
     Each but the first has the next `seq`, the line before as `prev`, and neither a `time` nor a `mono` that falls.
-    `head` is the hex SHA-256 of the last line, `subtrees` the largest that all lines make up in the journal's tree,
-    `least` and `most` by how many microseconds `time` is ahead of `mono`.
+    `raw` are their lines, `head` is the hex SHA-256 of the last, `subtrees` the largest that they make up in the
+    journal's tree, `least` and `most` by how many microseconds `time` is ahead of `mono`.
     """
 
     entries: list[Entry]
+    raw: list[bytes]
     head: str
     subtrees: list[tuple[int, bytes]]
     least: int

@@ -83,22 +83,20 @@ def pieces(block: Block, spans: Sequence[Span]) -> Iterator[Stretch | Line]:
     """The stretches of a judged block, and the lines that are in none, yet unread."""
     raw_lines, at = block.raw_lines(), 0
     for span in spans:
-        yield from _lines(block, at, span.start)
+        yield from _lines(block.first + at, raw_lines[at : span.start])
         at = span.start + span.lines
-        values = json.loads(b"[%b]" % b",".join(raw_lines[span.start : at]))
-        first = block.first + span.start
+        own, first = raw_lines[span.start : at], block.first + span.start
+        values = json.loads(b"[%b]" % b",".join(own))
         entries = [Entry(number, *_parts(value)) for number, value in enumerate(values, first)]
-        yield Stretch(entries, span.head.hex(), span.subtrees, span.least, span.most)
-    yield from _lines(block, at, block.lines)
+        yield Stretch(entries, own, span.head.hex(), span.subtrees, span.least, span.most)
+    yield from _lines(block.first + at, raw_lines[at:])
 
 
-def lines_of(block: Block, stretch: Stretch) -> Iterator[Line]:
-    """The lines of a stretch of a block, yet unread."""
-    start = stretch.entries[0].line - block.first
-    return _lines(block, start, start + len(stretch.entries))
+def lines_of(stretch: Stretch) -> Iterator[Line]:
+    """The lines of a stretch, yet unread."""
+    return _lines(stretch.entries[0].line, stretch.raw)
 
 
-def _lines(block: Block, start: int, end: int) -> Iterator[Line]:
-    if start < end:
-        for number, raw in enumerate(block.raw_lines()[start:end], block.first + start):
-            yield line_of(number, raw)
+def _lines(first: int, raw_lines: Sequence[bytes]) -> Iterator[Line]:
+    for number, raw in enumerate(raw_lines, first):
+        yield line_of(number, raw)

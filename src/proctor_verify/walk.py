@@ -57,7 +57,7 @@ class Walk:
             elif all(check.joins(each) for check in self._joining):
                 self._stretch(each)
             else:
-                for line in lines_of(block, each):
+                for line in lines_of(each):
                     self.line(line)
 
     def _stretch(self, stretch: Stretch) -> None:

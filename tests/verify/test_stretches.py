@@ -150,7 +150,7 @@ def _clock(*, whole: bool, times: list[tuple[int, int]]) -> list[str]:
             many.append(pending.pop(0))
         if whole:
             offs = [ahead(entry.time.encode(), entry.mono) for entry in many]
-            clock.pass_over(Stretch(many, "", [], min(offs), max(offs)))
+            clock.pass_over(Stretch(many, [], "", [], min(offs), max(offs)))
         else:
             clock.take(many[0])
     return list(clock.caveats())
