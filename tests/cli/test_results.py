@@ -6,6 +6,7 @@ import asyncio
 import csv
 import io
 import json
+import re
 import os
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from proctor.evidence.runfolder import RunFolder
-from run_parts import Story, design, make_run
+from run_parts import Story, Try, design, make_run
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 
@@ -73,6 +74,30 @@ async def test_a_trial_that_did_not_run_is_ungraded_not_gone(proctor, tmp_path: 
     rows = [json.loads(line) for line in proctor("results", tmp_path / "run", "--jsonl").out.splitlines()]
     assert len(rows) == 4
     assert [row["reason"] for row in rows if not row["final"]] == ["not_run"] * 3
+
+
+async def test_a_trial_that_was_begun_is_not_called_not_begun_and_a_dead_process_is_named(
+    proctor, tmp_path: Path
+) -> None:
+    cut, hung = Try(outcome="interrupted", exception="interrupted"), Try(left_open=True)
+    story = Story(tries={(task, "plain"): (cut, hung) for task in ("alpha", "beta")}, stop_after=1)
+    await make_run(tmp_path / "run", story=story, end=None)
+    said = proctor("results", tmp_path / "run").out
+    assert "1 of 2 begun, without an end that counts; the others not begun" in said
+    assert re.search(r"\ndead       process .* ended without a word\nin flight  beta · plain · 1\n", said)
+    told = proctor("results", tmp_path / "run", "--json").json()
+    assert (told["ended"], len(told["in_flight"])) == (None, 1)
+    rows = [line.split()[:3] for line in proctor("show", tmp_path / "run").out.splitlines()]
+    assert {tuple(row[:2]) for row in rows} >= {("in", "flight"), ("not", "run")}
+
+
+async def test_a_run_that_was_interrupted_says_so_beside_its_results(proctor, tmp_path: Path) -> None:
+    story = Story(default=(Try(outcome="interrupted", exception="interrupted"),))
+    await make_run(tmp_path / "run", story=story, end=130, reason="interrupted")
+    said = proctor("results", tmp_path / "run").out
+    assert "2 of 2 begun, without an end that counts" in said and "not begun" not in said
+    assert "\nended      interrupted by SIGINT (exit status 130)\n" in said
+    assert sum(line.startswith("begun  ") for line in proctor("show", tmp_path / "run").out.splitlines()) == 4
 
 
 def test_a_torn_last_line_is_left_out(proctor, run: Path) -> None:

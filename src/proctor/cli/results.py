@@ -35,6 +35,7 @@ def results(run: Path, output: Path | None, as_json: bool, **forms: bool) -> Non
     """
     from proctor.report.left import go_on_lines
     from proctor.report.reading import read_run
+    from proctor.report.status import left_open_lines
     from proctor.report.summary import fingerprint, next_steps, results_lines
 
     named = [form for form, wanted in forms.items() if wanted]
@@ -56,6 +57,7 @@ def results(run: Path, output: Path | None, as_json: bool, **forms: bool) -> Non
         for line in [
             *results_lines(reading)[1:],
             "",
+            *left_open_lines(reading),
             *next_steps(run, fingerprint(reading)),
             *go_on_lines(run, reading),
         ]:
@@ -107,6 +109,8 @@ def _record(reading: Reading) -> dict[str, Any]:
         "design_sha256": reading.design.sha256,
         "run_id": (reading.state.admitted or {}).get("run_id"),
         "complete": reading.complete,
+        "ended": reading.state.ended,
+        "in_flight": list(reading.state.open),
         "synthetic": list(reading.design.synthetic),
         "grades": reading.grades(),
         "cells": [each.as_record() for each in cells(reading)],

@@ -151,8 +151,14 @@ def _listed(names: list[Any] | None) -> str | None:
     return ", ".join(map(str, names)) if names else None
 
 
+def _without_final(row: Row) -> str:
+    if not row.tries.attempts:
+        return "not run"
+    return "in flight" if row.tries.outcome is None else "begun"
+
+
 def _trial(row: Row, *, modelled: bool) -> list[Any]:
-    grade = row.grade if row.final else "in flight" if row.tries.attempts and row.tries.outcome is None else "not run"
+    grade = row.grade if row.final else _without_final(row)
     why = row.tries.exception
     if row.final and row.reason is not None and row.reason != why:
         why = row.reason if why is None else f"{row.reason} ({why})"

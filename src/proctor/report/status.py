@@ -7,6 +7,7 @@ from typing import Any
 
 from proctor.core.outcomes import GradeState
 from proctor.core.reasons import Reason
+from proctor.evidence.lock import read_lock
 from proctor.report.anchored import anchored, anchored_lines
 from proctor.report.left import resumes
 from proctor.report.progress import human
@@ -24,7 +25,7 @@ def rest_record(reading: Reading, *, live: bool) -> dict[str, Any]:
     """
     state = reading.state
     money = spend_of(reading.design, state)
-    labels = {row.last_attempt: row.trial.label for row in reading.rows}
+    labels = {row.last_attempt: f"{row.trial.task} · {row.trial.arm} · {row.trial.epoch}" for row in reading.rows}
     return {
         "answers": False,
         "planned": len(reading.rows),
@@ -66,11 +67,28 @@ def status_lines(record: Mapping[str, Any]) -> list[str]:
     going = not record["paused"] and not record["draining"]
     if going and record["left_sec"] is not None and record["done"] < record["planned"]:
         lines.append(f"time left  about {human(record['left_sec'])}, at the pace so far")
+    lines += _in_flight(record)
+    for number, line in enumerate(anchored_lines(record["anchors"], record["journal_entries"])):
+        lines.append(f"{'' if number else 'anchored':10} {line}")
+    return lines
+
+
+def left_open_lines(reading: Reading) -> list[str]:
+    """Of a run that is not complete: what became of its process, and what was in flight."""
+    if reading.complete:
+        return []
+    lock = read_lock(reading.run)
+    record = rest_record(reading, live=lock.live)
+    process = {"pid": lock.pid, "host": lock.host, "same_boot": lock.same_boot}
+    told = {**record, "live": lock.live, "answers": lock.live, "process": process}
+    return [_head(told), *_in_flight(record)]
+
+
+def _in_flight(record: Mapping[str, Any]) -> list[str]:
+    lines = []
     for number, each in enumerate(record["in_flight"]):
         phase = "" if each["phase"] is None else f"  ({each['phase']})"
         lines.append(f"{'' if number else 'in flight':10} {safe(str(each['trial']))}{safe(phase)}")
-    for number, line in enumerate(anchored_lines(record["anchors"], record["journal_entries"])):
-        lines.append(f"{'' if number else 'anchored':10} {line}")
     return lines
 
 

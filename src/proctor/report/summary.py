@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,10 @@ from proctor.report.costs import cost_lines, synthetic_lines
 from proctor.report.endings import endings_lines
 from proctor.report.left import go_on_lines, resume_lines
 from proctor.report.paired import Pairs, paired_counts
-from proctor.report.reading import Reading, read_run
+from proctor.report.reading import Reading, Row, read_run
 from proctor.report.selected import selection_text
 from proctor.report.spending import spend_of
-from proctor.report.text import command, count, safe, short_path, table, with_model
+from proctor.report.text import command, count, safe, short_path, table
 from proctor.report.trial import short_id
 
 # what these two mean for a run; for other commands they mean more
@@ -108,7 +109,7 @@ def results_lines(reading: Reading) -> list[str]:
     part = selection_text(reading.design)
     lines = ["", *synthetic_lines(reading.design), *([safe(part)] if part else [])]
     lines += _grades_table(groups, results)
-    lines += _ungraded(groups)
+    lines += _ungraded(groups, reading.rows)
     lines += _repeats(results)
     lines += endings_lines(reading)
     lines += _disclosed(reading)
@@ -178,7 +179,7 @@ def _repeats(results: Sequence[CellResult]) -> list[str]:
             rates = [
                 None if rate is None else f"{float(100 * rate):.1f} %" for rate in (found.any_passes, found.all_pass)
             ]
-            rows.append([with_model(each.model, each.arm), found.k, *rates, f"{found.tasks}/{found.planned}"])
+            rows.append([_cell_name(each.model, each.arm), found.k, *rates, f"{found.tasks}/{found.planned}"])
     head = ["repeats", "k", "pass@k: any of k", "pass^k: all of k", "tasks with k graded"]
     return ["", *table(head, rows, right=[1])] if rows else []
 
@@ -187,18 +188,31 @@ def _fraction(rate: dict[str, Any]) -> str:
     return f"{rate['num']}/{rate['den']}"
 
 
-def _ungraded(groups: list[dict[str, Any]]) -> list[str]:
+def _ungraded(groups: list[dict[str, Any]], planned: Sequence[Row]) -> list[str]:
+    begun = Counter((row.trial.model, row.trial.arm) for row in planned if not row.final and row.tries.attempts)
     rows = [
-        [with_model(group["model"], group["arm"]), count, reason, _summary(reason)]
+        [_cell_name(group["model"], group["arm"]), count, reason, _means(reason, count, begun[group["model"], group["arm"]])]
         for group in groups
         for reason, count in group["ungraded_by_reason"].items()
     ]
     return ["", *table(["ungraded", "trials", "reason", "which means"], rows, right=[1])] if rows else []
 
 
+def _means(reason_id: str, trials: int, begun: int) -> str:
+    """What a reason means; of trials without a final also how many `begun` and came to none."""
+    if reason_id != Reason.NOT_RUN.id or not begun:
+        return _summary(reason_id)
+    said = f"{begun} of {trials} begun, without an end that counts"
+    return said if begun == trials else f"{said}; the others not begun"
+
+
 def _summary(reason_id: str) -> str:
     reason = Reason.by_id(reason_id)
     return reason.summary if reason else "(a reason that this version does not know)"
+
+
+def _cell_name(model: str | None, arm: str) -> str:
+    return arm if model is None else f"{model} · {arm}"
 
 
 def _pairs(pairs: list[Pairs]) -> list[str]:
@@ -210,7 +224,7 @@ def _pairs(pairs: list[Pairs]) -> list[str]:
         head = ["tasks (repeats averaged)", "both always", "first more", "second more", "never", "even"]
     rows = []
     for each in pairs:
-        name = with_model(each.model, f"{each.first} | {each.second}")
+        name = _cell_name(each.model, f"{each.first} | {each.second}")
         row = [name, each.both, each.first_only, each.second_only, each.neither]
         rows.append([*row, *([each.even] if repeated else []), each.not_compared])
     return ["", *table([*head, "not compared"], rows, right=range(1, len(head) + 1))]

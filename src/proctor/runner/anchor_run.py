@@ -27,9 +27,10 @@ DEADLINE_SEC = 300.0
 
 
 def anchor_run(run: RunFolder, *, git: str | None = None, drop: Path | None = None) -> list[Last]:
-    """Push the last checkpoint of a run to its design's anchors, or to the places named, where it does not stand yet.
+    """Push the last checkpoint of a run to its anchors, or to the places named, where it does not stand yet.
 
-    A place of which there is a receipt is looked at. A new one is written of each, but of a place of a kind of which the design has another one.
+    A place of which there is a receipt is looked at. A new one is written of each of the others, but of a place of a
+    kind of which the design has another one.
 
     Args:
         git: the address of a repository; a path starts where the command was typed.

@@ -64,7 +64,9 @@ NOT_GRADED = Words(
     "See `proctor show RUN TRIAL` for how it ended; `proctor resume` may replace it.",
 )
 NOT_RUN = Words(
-    Family.UNGRADED, "The trial was not attempted.", "`proctor resume` runs it, as far as the run's money reaches."
+    Family.UNGRADED,
+    "The trial has no final: it was not begun, or no attempt of it came to its end.",
+    "`proctor resume` runs it, as far as the run's money reaches.",
 )
 BELOW_THRESHOLD = Words(Family.FAIL, "The reward does not reach what counts as solved.", "Nothing: this is a result.")
 WRONG_ANSWER = Words(Family.FAIL, "The answer is not the target.", "Nothing: this is a result.")
