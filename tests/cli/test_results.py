@@ -6,8 +6,8 @@ import asyncio
 import csv
 import io
 import json
-import re
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
