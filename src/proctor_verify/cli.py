@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from proctor_verify import documents, standalone
 from proctor_verify.checks import CHECKS
 from proctor_verify.designs_alone import render_design_text, verify_design
-from proctor_verify.report import render_checks, render_json, render_text
+from proctor_verify.report import checks_json, render_checks, render_json, render_text
 from proctor_verify.verification import verify
 
 
@@ -29,8 +30,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--design", metavar="FILE", help="check a frozen design (a design.json) alone")
-    what.add_argument("--checks", action="store_true", help="print the table of checks and stop")
-    parser.add_argument("--key", metavar="KEY", help="who is trusted: a vkey, a file that holds one, or sha256:HEX")
+    what.add_argument("--checks", action="store_true", help="print the table of checks, what each asks, and stop")
+    parser.add_argument(
+        "--key",
+        metavar="KEY",
+        action=_Once,
+        help="who is trusted: a fingerprint (sha256:HEX), a public key (vkey), or a file that holds one",
+    )
     parser.add_argument(
         "--anchor",
         metavar="WHERE",
@@ -39,13 +45,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="where checkpoints of the run stand too: a git repository (its address or folder), a folder, or a note; "
         "again for more",
     )
-    parser.add_argument("--since", metavar="NOTE", help="a checkpoint that was kept: what is new extends it")
+    parser.add_argument(
+        "--since", metavar="NOTE", action=_Once, help="a checkpoint that was kept: what is new extends it"
+    )
     parser.add_argument(
         "--witness",
         metavar="VKEY",
         action="append",
         default=[],
-        help="who else must have signed a checkpoint: a vkey, or a file that holds one; again for more",
+        help="who else must have signed a checkpoint: a public key (vkey), or a file that holds one; again for more",
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     options = _parsed(parser, list(sys.argv[1:] if arguments is None else arguments))
@@ -53,8 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if (options.checks or options.design is not None) == bool(options.paths):
         parser.error("one of RUN, --design and --checks is needed, and no more than one")
     if options.checks:
-        of_files = [(check.id, check.doc) for check in documents.CHECKS]
-        print(render_checks([*((check.id, check.doc) for check in CHECKS), *of_files]))
+        checks = [(check.id, check.doc) for check in CHECKS]
+        checks += [(check.id, check.doc) for check in documents.CHECKS]
+        print(checks_json(checks) if options.json else render_checks(checks))
         return 0
     if options.design is not None:
         if options.key is not None or options.since is not None or options.anchor or options.witness:
@@ -63,6 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say(render_json(found) if options.json else render_design_text(found))
         return found.exit_status
     path, *more = options.paths
+    if len(more) == 1 and not documents.is_file(path) and documents.is_file(more[0]):
+        parser.error("the attestation comes first, then the run that it speaks of")
     if len(more) > 1 or (more and not documents.is_file(path)):
         parser.error("one run at a time; a second one goes with an attestation")
     if documents.is_file(path):
@@ -79,6 +90,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report = verify(path, options.key, anchors=options.anchor, since=options.since, witnesses=options.witness)
     _say(render_json(report) if options.json else render_text(report))
     return report.exit_status
+
+
+class _Once(argparse.Action):
+    """An option that is given once: of two answers to one question the last would win, and the first be forgotten."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        if getattr(namespace, self.dest) is not None:
+            parser.error(f"{option} is given twice")
+        setattr(namespace, self.dest, values)
 
 
 def _parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:

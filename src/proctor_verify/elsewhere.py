@@ -41,6 +41,15 @@ class Place:
     doubt: str | None = None
 
 
+def none_there(place: Place, run_id: str, named: Sequence[str] = ()) -> str:
+    """A place has no checkpoint of a run, and may be another than was meant; `named` are those that the run names."""
+    said = "no checkpoint of this run stands there"
+    if Path(place.where).name == run_id:
+        return f"{said}: name the folder above it, in which the run's own lies"
+    where = f": the run names {', '.join(named)}" if named else ""
+    return f"{said}; either it is not there any more, or another place was meant{where}"
+
+
 @dataclass(frozen=True)
 class Asked:
     """What a person wants looked at besides the run. `since` is the bytes of a checkpoint that the person kept."""
@@ -66,10 +75,14 @@ class Asked:
                 raise Unreadable(f"{option}: {where}: lies in the run itself, and shows nothing that the run does not")
         try:
             raw = small_file(since, notes.MAX_NOTE_BYTES) if since is not None else None
+        except Unreadable as error:
+            raise Unreadable(f"--since: {since}: {error}") from error
+        try:
             if raw is not None:
                 notes.checkpoint(notes.parse(raw).text)
         except Unreadable as error:
-            raise Unreadable(f"--since: {since}: {error}") from error
+            name_one = "name a file of `checkpoints/`, or what stands at an anchor"
+            raise Unreadable(f"--since: {since}: is no checkpoint ({error}): {name_one}") from error
         try:
             keys = tuple(map(notes.witness_key, witnesses))
         except Unreadable as error:

@@ -24,6 +24,7 @@ MAX_NAME = 255
 MAX_KEY_FILE = 4096
 
 _FINGERPRINT = "sha256:"
+_PRIVATE = ("PRIVATE+KEY+", "-----BEGIN")
 _ED25519, _COSIGNATURE = b"\x01", b"\x04"
 _TIME_BYTES = 8
 _HEX = frozenset("0123456789abcdef")
@@ -201,9 +202,9 @@ def witness_key(argument: str) -> Witness:
         Unreadable: none of these.
     """
     argument = argument.strip()
-    if argument.startswith(_FINGERPRINT):
-        raise Unreadable("a fingerprint is not enough for a witness: give the vkey")
-    algorithm, key = _typed_key(_vkey_in(argument, "a vkey"), _ED25519 + _COSIGNATURE)
+    if argument.lower().removeprefix(_FINGERPRINT) != argument.lower() or _are_digits(argument):
+        raise Unreadable("a fingerprint is not enough for a witness: give the public key (vkey)")
+    algorithm, key = _typed_key(_vkey_in(argument, "a public key (vkey)"), _ED25519 + _COSIGNATURE)
     return Witness(key, only_cosigns=algorithm == _COSIGNATURE)
 
 
@@ -222,12 +223,14 @@ def trust_root(argument: str) -> TrustRoot:
         Unreadable: none of these.
     """
     argument = argument.strip()
-    if argument.startswith(_FINGERPRINT):
+    if argument.lower().startswith(_FINGERPRINT):
         digits = argument.removeprefix(_FINGERPRINT)
         if len(digits) != 64 or not _HEX.issuperset(digits):
-            raise Unreadable("a fingerprint is sha256: and 64 lower-case hex digits")
+            raise Unreadable("a fingerprint is sha256: and 64 hex digits, all in lower case")
         return TrustRoot(argument)
-    key = verifier_key(_vkey_in(argument, "a vkey, nor a fingerprint (sha256:…)"))
+    if _are_digits(argument):
+        raise Unreadable(f"these are the digits of a fingerprint: put {_FINGERPRINT} before them, in lower case")
+    key = verifier_key(_vkey_in(argument, "a public key (vkey), nor a fingerprint (sha256:…)"))
     return TrustRoot(key.fingerprint, key)
 
 
@@ -238,23 +241,38 @@ def _typed_key(text: str, algorithms: bytes) -> tuple[bytes, Key]:
         raise Unreadable("this is no vkey")
     typed = decoded(encoded)
     if len(typed) != 33 or typed[0] not in algorithms:
-        raise Unreadable("the vkey is not of an Ed25519 key")
+        raise Unreadable("the public key (vkey) is not of an Ed25519 key, or mistyped, or cut")
     key = Key(name, typed[1:])
     if key.hint_of(typed[:1]).hex() != hint:
-        raise Unreadable("the vkey's parts do not fit each other")
+        raise Unreadable("the public key (vkey) is mistyped, or cut: its parts do not fit each other")
     return typed[:1], key
 
 
 def _vkey_in(argument: str, else_than: str) -> str:
     if _looks_like_a_vkey(argument):
         return argument
+    _refuse_private(argument)
     try:
         text = _text_of(small_file(argument, MAX_KEY_FILE)).strip()
     except Unreadable as error:
-        raise Unreadable(f"neither {else_than}, nor a file with a vkey: it {error}") from error
+        raise Unreadable(f"neither {else_than}, nor a file with a public key: it {error}") from error
+    _refuse_private(text)
     if not _looks_like_a_vkey(text):
-        raise Unreadable("the file holds something else than one vkey")
+        raise Unreadable("the file holds something else than one public key (vkey)")
     return text
+
+
+def _refuse_private(text: str) -> None:
+    if text.startswith(_PRIVATE):
+        raise Unreadable(
+            "this is a private key, which stays with its owner: give the line `public key` of `proctor keys`, or the "
+            "fingerprint"
+        )
+
+
+def _are_digits(argument: str) -> bool:
+    """Whether this is a fingerprint without what it begins with."""
+    return len(argument) == 64 and _HEX.issuperset(argument.lower())
 
 
 def _looks_like_a_vkey(text: str) -> bool:

@@ -144,12 +144,23 @@ def _reader(where: str, run: RunName) -> tuple[str, _Read]:
         is_folder, stands = path.is_dir(), path.exists()
     except (OSError, ValueError):
         is_folder = stands = False
+    if not stands and not _is_address(where):
+        return "note", lambda _: _nothing()
     address = str(path.absolute()) if stands else where
     if is_folder and not _is_repository(path):
         return "drop", lambda place: _read_drop(path, run.run_id, place)
     if stands and not is_folder and not _is_bundle(where):
         return "note", lambda _: iter([("", small_file(where, notes.MAX_NOTE_BYTES))])
     return "git", lambda place: _read_git(address, run.run_id, place)
+
+
+def _is_address(where: str) -> bool:
+    """Whether this may be an address of git: it has a scheme or a host, and `:` after that."""
+    return ":" in where.partition("/")[0]
+
+
+def _nothing() -> Iterator[tuple[str, bytes | Unreadable]]:
+    raise Unreadable("nothing stands there")
 
 
 def _is_repository(path: Path) -> bool:

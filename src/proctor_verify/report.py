@@ -30,6 +30,7 @@ _GROUPS = (
     ("exchanges and money", ("exchanges.", "costs.", "budget.", "ceiling.")),
     ("grades and totals", ("grades.", "answers.", "rows.", "finals.", "totals.", "status.")),
     ("files", ("packs.", "blobs.", "files.", "withheld.", "summary.")),
+    ("receipts, proofs and attestations", ("receipt.", "proof.", "attestation.")),
 )
 
 
@@ -189,9 +190,12 @@ def render_text(report: Report) -> str:
 def _grouped(results: Sequence[Result]) -> Iterator[tuple[str, list[Result]]]:
     groups: dict[str, list[Result]] = {title: [] for title, _ in _GROUPS}
     for result in results:
-        title = next((title for title, starts in _GROUPS if result.check.startswith(starts)), "other")
-        groups.setdefault(title, []).append(result)
+        groups.setdefault(_about(result.check), []).append(result)
     return ((title, found) for title, found in groups.items() if found)
+
+
+def _about(check: str) -> str:
+    return next((title for title, starts in _GROUPS if check.startswith(starts)), "other")
 
 
 def result_lines(result: Result, room: int) -> Iterator[str]:
@@ -221,6 +225,12 @@ def wrapped(start: str, text: str, below: str) -> list[str]:
         break_on_hyphens=False,
     )
     return lines or [start.rstrip()]
+
+
+def checks_json(checks: Sequence[tuple[str, str]]) -> str:
+    """The same table for programs: id, what it is about, and what it means."""
+    rows = [{"check": check, "about": _about(check), "holds_when": doc} for check, doc in checks]
+    return json.dumps(rows, indent=2, ensure_ascii=True)
 
 
 def render_checks(checks: Sequence[tuple[str, str]]) -> str:

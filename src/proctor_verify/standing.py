@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from itertools import islice
 from typing import BinaryIO
 
 from proctor_verify.checks.manifests import manifest_names, read_manifest
@@ -12,6 +13,7 @@ from proctor_verify.folder import Folder, NotPlain, NotThere
 from proctor_verify.run import Run, is_note_name
 
 JOURNAL = "journal.jsonl"
+_MOST_NAMES, _SHOWN = 1_000, 5
 _OF_A_RUN = frozenset({"design.json", "summary.json", "grade_summary.json"})
 
 
@@ -65,7 +67,8 @@ def without_journal(run: Run, error: Unreadable) -> str | None:
         return f"nothing was admitted here: {refused} manifests, each a refusal, and no journal"
     if names:
         return f"{JOURNAL} {error}; {len(names)} manifests stand, {refused} of them refusals"
-    return f"{JOURNAL} {error}: this is no run folder"
+    below = ", ".join(_runs_in(run.folder))
+    return f"{JOURNAL} {error}: this is no run folder{f'; of those in it, these are: {below}' if below else ''}"
 
 
 def _verdict(run: Run, name: str) -> str | None:
@@ -73,6 +76,15 @@ def _verdict(run: Run, name: str) -> str | None:
         return str(read_manifest(run, f"manifests/{name}")["verdict"])
     except Unreadable:
         return None
+
+
+def _runs_in(folder: Folder) -> list[str]:
+    """The first few runs that stand in a folder: one names it one too high."""
+    try:
+        names = sorted(islice((each.name for each in folder.names() if each.what == "a folder"), _MOST_NAMES))
+    except Unreadable:
+        return []
+    return [name for name in names if _stands(folder, name, JOURNAL.__eq__)][:_SHOWN]
 
 
 def _remains(folder: Folder) -> bool:

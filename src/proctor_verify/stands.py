@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from proctor_verify.elsewhere import Asked
+from proctor_verify.elsewhere import Asked, none_there
 from proctor_verify.places import RunName, look_for
 from proctor_verify.proves import AT_ONCE, LEFT_OUT
 from proctor_verify.standalone import Verdict, cannot_tell, failed, not_applicable, passed
@@ -39,7 +39,7 @@ def stands(anchors: Sequence[str], run: RunName, head: Covered, *others: Covered
         if place.doubt is not None:
             return cannot_tell(f"{place.where}: {place.doubt}")
         if not place.heads:
-            return failed("no checkpoint of this run stands there", place.where)
+            return failed(none_there(place, run.run_id), place.where)
         if all(found.size != head.size for found in place.heads):
             return cannot_tell(f"{place.where} has checkpoints of this run, and none of {head.size:,} entries")
     return passed(f"stands at {', '.join(place.where for place in places)}")

@@ -36,6 +36,15 @@ def test_what_is_to_be_read_is_named_by_its_command(proctor, reason: Reason) -> 
     assert "proctor logs RUN TRIAL" in proctor("explain", reason.id).out
 
 
+def test_a_check_of_verify_is_explained(proctor) -> None:
+    said = proctor("explain", "anchors.remote")
+    assert said.status == 0 and said.out.startswith("anchors.remote\n  about      anchors\n  holds when what stands at")
+    told = proctor("explain", "receipt.signed", "--json").json()
+    assert (told["check"], told["about"]) == ("receipt.signed", "receipts, proofs and attestations")
+    wrong = proctor("explain", "anchors.remotes")
+    assert wrong.status == 2 and "Closest: anchors.remote" in wrong.err
+
+
 def completed(cwd: Path, *words: str) -> list[str]:
     """What bash would be offered for the last word, as `type,value`."""
     typed = ["proctor", *words]

@@ -72,9 +72,26 @@ def test_a_design_alone(proctor, run: Path) -> None:
 
 def test_a_run_or_a_design(proctor, run: Path) -> None:
     key = ["--key", KEY.fingerprint]
-    for wrong in ([], [run, "--design", run / "design.json"], ["--design", run / "design.json", *key]):
+    for wrong in ([], [run, "--design", run / "design.json"]):
         said = proctor("verify", *wrong)
-        assert said.status == 2 and "Either RUN" in said.err
+        assert said.status == 2 and "either RUN" in said.err
+    said = proctor("verify", "--design", run / "design.json", *key)
+    assert said.status == 2 and "signed by nobody" in said.err
+
+
+@pytest.mark.parametrize("option", ["--key", "--since"])
+def test_two_answers_to_one_question_are_refused_by_both_programs(option: str, proctor, run: Path) -> None:
+    said = proctor("verify", run, option, "a", option, "b")
+    assert said.status == 2 and f"{option} is given twice" in said.err
+    command = [sys.executable, "-m", "proctor_verify", str(run), option, "a", option, "b"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2 and f"{option} is given twice" in done.stderr
+
+
+def test_an_attestation_comes_before_its_run(proctor, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "x.dsse.json").write_bytes(b"{}")
+    said = proctor("verify", run, tmp_path / "x.dsse.json")
+    assert said.status == 2 and "the attestation comes first" in said.err
 
 
 def test_a_signal_ends_the_work_and_not_only_the_command(run: Path) -> None:

@@ -310,7 +310,7 @@ def test_several_anchors_are_all_looked_at(run: Path) -> None:
     shutil.rmtree(drop_beside(run) / story.run_id)
     report = verify(run, story.signer.fingerprint, **at_anchors(run))
     assert report.failed() == ["anchors.remote"]
-    assert result(report, "anchors.remote")[1].endswith("no checkpoint of this run stands there")
+    assert result(report, "anchors.remote")[1].find("no checkpoint of this run stands there; either") > 0
 
 
 def test_other_runs_beside_it_are_counted(run: Path) -> None:

@@ -157,12 +157,12 @@ def test_what_looks_like_no_vkey_is_the_name_of_a_file(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(Unreadable, match="nor a file with a vkey"):
+    with pytest.raises(Unreadable, match="nor a file with a public key"):
         notes.trust_root(name)
     Path(name).write_text(MINE.vkey)
     assert notes.trust_root(name).key == KEY
     Path(name).write_text(name)
-    with pytest.raises(Unreadable, match="something else than one vkey"):
+    with pytest.raises(Unreadable, match="something else than one public key"):
         notes.trust_root(name)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
+from anchored import anchored_story, drop_beside, write_anchors
 from attestation_plants import seal, statement
 from primitives import Signer
 from proof_plants import WITNESS, Growth, Receipt, note
@@ -98,17 +100,60 @@ def test_an_envelope_may_be_called_as_it_likes(run: Path, tmp_path: Path) -> Non
 def test_what_is_no_key_is_told_by_what_it_is(tmp_path: Path) -> None:
     listing = tmp_path / "listing"
     listing.write_text(f"fingerprint  {KEY.fingerprint}\npublic key   {KEY.vkey}\n")
+    private = tmp_path / "operator.key"
+    private.write_text("PRIVATE+KEY+proctor-operator+00000000+AA==\n")
     for argument, words in (
-        (str(listing), "holds something else than one vkey"),
-        (KEY.fingerprint.removeprefix("sha256:"), "a fingerprint (sha256:…)"),
+        (str(listing), "holds something else than one public key"),
+        (KEY.fingerprint.removeprefix("sha256:"), "put sha256: before them"),
+        (KEY.fingerprint.removeprefix("sha256:").upper(), "put sha256: before them"),
+        (KEY.fingerprint.upper(), "all in lower case"),
+        (f"SHA256:{KEY.fingerprint.removeprefix('sha256:')}", "all in lower case"),
+        (str(private), "this is a private key, which stays with its owner"),
+        (private.read_text(), "this is a private key, which stays with its owner"),
+        (KEY.vkey[:-1] + ("B" if KEY.vkey.endswith("A") else "A"), "mistyped, or cut: its parts do not fit"),
+        (KEY.vkey[:-4], "or mistyped, or cut"),
         ("nothing there", "No such file"),
     ):
         with pytest.raises(Unreadable, match=words.replace("(", r"\(").replace(")", r"\)")):
             notes.trust_root(argument)
-    with pytest.raises(Unreadable, match="a fingerprint is not enough for a witness"):
-        notes.witness_key(KEY.fingerprint)
-    with pytest.raises(Unreadable, match="neither a vkey, nor a file"):
+    for argument in (KEY.fingerprint, KEY.fingerprint.upper(), KEY.fingerprint.removeprefix("sha256:")):
+        with pytest.raises(Unreadable, match="a fingerprint is not enough for a witness"):
+            notes.witness_key(argument)
+    with pytest.raises(Unreadable, match="neither a public key"):
         notes.witness_key("nothing there")
+
+
+def test_a_place_that_may_be_another_than_was_meant(tmp_path: Path) -> None:
+    story, run = anchored_story(), tmp_path / "run"
+    story.write(run)
+    write_anchors(story, run)
+    drop, empty = drop_beside(run), tmp_path / "empty"
+    empty.mkdir()
+    seen = {}
+    for where in (drop / story.run_id, empty, tmp_path / "nowhere", tmp_path / "no where:but with a colon"):
+        report = verify(run, KEY.vkey, anchors=[str(where)])
+        assert report.exit_status == 1
+        remote = next(result for result in report.results if result.check == "anchors.remote")
+        seen[where.name] = remote.findings[0].seen if remote.findings else remote.seen
+    assert seen[story.run_id].endswith("name the folder above it, in which the run's own lies")
+    assert "another place was meant: the run names" in seen["empty"]
+    assert seen["nowhere"].endswith("nowhere: nothing stands there")
+    assert seen["no where:but with a colon"].endswith("nothing stands there")
+
+
+def test_what_is_no_checkpoint_is_told_to_be_none(run: Path, tmp_path: Path) -> None:
+    other = tmp_path / "study.toml"
+    other.write_text('[study]\nname = "x"\n\n[more]\n')
+    report = verify(run, KEY.vkey, since=str(other))
+    assert report.exit_status == 2 and "is no checkpoint (" in str(report.unreadable)
+    assert "`checkpoints/`" in str(report.unreadable)
+
+
+def test_one_folder_too_high_names_the_runs_below(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "runs/main")
+    (tmp_path / "runs/other").mkdir()
+    said = str(verify(tmp_path / "runs", KEY.vkey).unreadable)
+    assert said.endswith("this is no run folder; of those in it, these are: main")
 
 
 def test_the_last_line_says_that_nobody_said_whose_key_it_is(run: Path, files: dict[str, Path]) -> None:

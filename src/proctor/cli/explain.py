@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from proctor.core.reasons import Reason
 
 
-@click.command(short_help="Say what a reason means and what to do")
+@click.command(short_help="Say what a reason or a check means")
 @click.argument("reason", type=WORD, required=False, shell_complete=reasons)
 @json_option
 def explain(reason: str | None, as_json: bool) -> None:
-    """Say what a REASON means and what to do; without one, list them all."""
-    import difflib
+    """Say what a REASON means and what to do; without one, list them all.
 
+    In its place can stand the name of a check of `proctor verify`, as `anchors.remote`: then what it asks is said.
+    """
     from proctor.core.reasons import Reason
     from proctor.report.text import typable
 
@@ -32,9 +33,8 @@ def explain(reason: str | None, as_json: bool) -> None:
         return
     found = Reason.by_id(reason.strip().replace("-", "_"))
     if found is None:
-        close = difflib.get_close_matches(reason, [each.id for each in Reason], n=3)
-        hint = f" Closest: {', '.join(close)}." if close else ""
-        raise click.UsageError(f"there is no reason {reason!r}.{hint}")
+        _check(reason.strip(), as_json=as_json)
+        return
     if as_json:
         print_json(_record(found))
         return
@@ -43,6 +43,30 @@ def explain(reason: str | None, as_json: bool) -> None:
     click.echo(f"  means      {found.summary}")
     click.echo(f"  do         {typable(found.remedy)}")
     click.echo(f"  waivable   {'yes, with --waive ' + found.id if found.waivable else 'no'}")
+
+
+def _check(name: str, *, as_json: bool) -> None:
+    """What a check of the second program asks, which alone knows them."""
+    import difflib
+
+    from proctor.core.reasons import Reason
+    from proctor.report.text import field
+    from proctor.runner.verifying import table_of_checks
+
+    rows = {row["check"]: row for row in table_of_checks()}
+    row = rows.get(name)
+    if row is None:
+        close = difflib.get_close_matches(name, [*(each.id for each in Reason), *rows], n=3)
+        hint = f" Closest: {', '.join(close)}." if close else ""
+        raise click.UsageError(f"there is no reason and no check {name!r}.{hint}")
+    if as_json:
+        print_json(row)
+        return
+    click.secho(row["check"], bold=True)
+    told = (("about", row["about"]), ("holds when", row["holds_when"]), ("more", "docs/verify.md, docs/checks.md"))
+    for label, text in told:
+        for line in field(f"  {label}", text, 13):
+            click.echo(line)
 
 
 def _list() -> None:

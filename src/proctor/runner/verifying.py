@@ -44,6 +44,21 @@ def on_design(file: Path, *, as_json: bool) -> list[str]:
     return [sys.executable, "-P", "-m", "proctor_verify", *(["--json"] if as_json else []), f"--design={file}"]
 
 
+def table_of_checks() -> list[dict[str, str]]:
+    """What the second program checks: `check`, what it is `about`, and when it holds (`holds_when`).
+
+    Raises:
+        NoReport: it did not say.
+    """
+    command = [sys.executable, "-P", "-m", "proctor_verify", "--checks", "--json"]
+    ended = subprocess.run(command, capture_output=True, check=False)
+    try:
+        rows: list[dict[str, str]] = json.loads(ended.stdout)
+    except ValueError as fault:
+        raise NoReport(ended.stderr.decode(errors="replace").strip()[-_SAID:]) from fault
+    return rows
+
+
 def report_of(command: Sequence[str], deadline_sec: float | None = None) -> tuple[int, dict[str, Any]]:
     """The exit status of a command with `--json`, and its report.
 

@@ -10,7 +10,7 @@ from proctor_verify.anchors import Commit, Copy, Receipt, object_id, receipt_pat
 from proctor_verify.check import Check
 from proctor_verify.checks.heads import head_fault
 from proctor_verify.checks.keys import stated_key
-from proctor_verify.elsewhere import Head, Place
+from proctor_verify.elsewhere import Head, Place, none_there
 from proctor_verify.journal import Entry
 from proctor_verify.notes import name_of, origin_of
 from proctor_verify.run import Run
@@ -240,7 +240,8 @@ class Remote(Check):
         if place.doubt is not None:
             self.cannot_tell(f"{place.where}: {place.doubt}")
         elif not place.heads:
-            self.fail(place.where, "no checkpoint of this run stands there")
+            named = sorted({receipt.location for receipt in self.run.receipts.sound})
+            self.fail(place.where, none_there(place, self.run.first["run_id"] if self.run.first else "", named))
         elif self.run.blind is None:
             for receipt in missing_receipts(self.run, place):
                 self.fail(receipt.path, f"what it names does not stand at {place.where}")
