@@ -122,10 +122,15 @@ class Session:
         self._progress.begins(planned, past.finals, dict(past.grades))
         for notice in self._admission.notices:
             self._progress.notice(notice)
-        await in_thread(self._admission.kind.prune, self._admission.run.scratch, self._admission.token)
-        await in_thread(clear_dead, self._admission.run, self._admission.token)
+        # in one thread: told to stop meanwhile, it does all of it all the same
+        await in_thread(self._remove_left)
         ungraded = await self._anchoring.beside(self._run_lanes(stop), stop)
         return Exit.DOES_NOT_HOLD if past.grades[GradeState.UNGRADED] + ungraded else Exit.DONE
+
+    def _remove_left(self) -> None:
+        """What processes of this run left when they died."""
+        self._admission.kind.prune(self._admission.run.scratch, self._admission.token)
+        clear_dead(self._admission.run, self._admission.token)
 
     async def _run_lanes(self, stop: Stop) -> int:
         """Returns how many finals of this opening are ungraded."""
