@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -115,6 +116,7 @@ def test_a_run_that_was_moved_says_that_its_study_is_gone_until_it_is_named(plac
     moved = (place.folder / "run").rename(place.folder / "archive/of/run")
     end = place.resume(moved)
     assert (end.exit, [refusal.reason for refusal in end.refusals]) == (Exit.REFUSED, [Reason.STUDY_NOT_FOUND])
+    assert "--study" in end.refusals[0].remedy
     end = place.resume(moved, study)
     assert (end.exit, end.refusals) == (Exit.DONE, ())
     check_run(moved)
@@ -142,6 +144,41 @@ def test_what_is_no_run_is_refused_and_not_made(place: Place) -> None:
     end = place.resume(place.folder / "nowhere")
     assert (end.exit, [refusal.reason for refusal in end.refusals]) == (Exit.REFUSED, [Reason.RUN_NOT_FOUND])
     assert not (place.folder / "nowhere").exists()
+
+
+def gone(manifest: Path) -> None:
+    manifest.unlink()
+
+
+def a_pipe(manifest: Path) -> None:
+    manifest.unlink()
+    os.mkfifo(manifest)
+
+
+def altered(manifest: Path) -> None:
+    manifest.write_bytes(manifest.read_bytes().replace(b'"command"', b'"Command"', 1))
+
+
+@pytest.mark.parametrize("spoil", [gone, a_pipe, altered], ids=lambda spoil: spoil.__name__)
+def test_a_run_that_lacks_a_manifest_spends_nothing_and_can_be_mended(
+    place: Place, study: Path, spoil: Callable[[Path], None]
+) -> None:
+    run = place.folder / "run"
+    place.launch(study=study, out=run, prepare_only=True)
+    manifest, journal = run / "manifests/0001.json", (run / "journal.jsonl").read_bytes()
+    kept = manifest.read_bytes()
+    spoil(manifest)
+    end = place.resume(run)
+    assert [(refusal.reason, refusal.path) for refusal in end.refusals] == [
+        (Reason.EVIDENCE_DAMAGED, "manifests/0001.json")
+    ]
+    assert (run / "journal.jsonl").read_bytes() == journal
+    # the record of the refusal is in nobody's place
+    assert "evidence_damaged" in (run / "manifests/0002.json").read_text()
+    manifest.unlink(missing_ok=True)
+    manifest.write_bytes(kept)
+    assert place.resume(run).exit is Exit.DONE
+    check_run(run)
 
 
 def test_a_complete_run_is_closed(place: Place, study: Path) -> None:

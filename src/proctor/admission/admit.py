@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from proctor.admission.admitted import admitted_of, first_request
+from proctor.admission.admitted import admitted_of, first_request, last_named, require_manifests
 from proctor.admission.facts import Facts, FolderFacts, Request
 from proctor.admission.finish import Stop
 from proctor.admission.gather import Gathered, gather
@@ -109,7 +109,9 @@ async def admit(
             # what it finds pending, and a death before the verdict must not leave doubt in a run that is sound
             facts, frozen, past = await asyncio.to_thread(_look, run, resuming, locked)
             early = _judge(request, Gathered(Facts(request, facts), {}), head)
-            manifest = run.new_manifest(early.manifest if early.refusals else head)
+            # in the place of a manifest that is missing it would keep its copy from being put back
+            after = last_named(run) if facts.evidence is not None else 0
+            manifest = run.new_manifest(early.manifest if early.refusals else head, after=after)
             if past is not None and past.admitted is not None:
                 request = request.resumed(first_request(run, past.admitted))
                 head = {**head, "requested": request.as_record()}
@@ -239,6 +241,7 @@ def _look(run: RunFolder, resuming: bool, locked: Refusal | None) -> tuple[Folde
             raise Refusal(
                 Reason.EVIDENCE_DAMAGED, "design.json is not the design that was admitted", path="design.json"
             )
+        require_manifests(run, past.bound)
     except Refusal as refusal:
         return FolderFacts(admitted=True, evidence=refusal), None, None
     complete = past.finals == plan(design).planned["trials"]

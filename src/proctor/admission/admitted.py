@@ -7,9 +7,10 @@ from typing import Any
 
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
+from proctor.evidence.entries import damaged
 from proctor.evidence.kinds import Kind
 from proctor.evidence.reader import read_entries
-from proctor.evidence.runfolder import RunFolder
+from proctor.evidence.runfolder import MANIFEST_NAME, RunFolder
 
 
 def admitted_of(run: RunFolder) -> Mapping[str, Any]:
@@ -22,6 +23,32 @@ def admitted_of(run: RunFolder) -> Mapping[str, Any]:
     if first is None or first.kind is not Kind.RUN_ADMITTED:
         raise Refusal(Reason.EVIDENCE_UNREADABLE, "the journal has no first entry", path=str(run.path))
     return first.body
+
+
+def require_manifests(run: RunFolder, bound: Mapping[str, str]) -> None:
+    """See that each manifest that the journal names stands as it was written; `bound` has SHA-256 by path.
+
+    Raises:
+        Refusal: `evidence_damaged`, `evidence_unreadable`.
+    """
+    stand = {manifest.file.path: manifest.file.sha256 for manifest in run.manifests()}
+    for path, sha256 in bound.items():
+        if stand.get(path) != sha256:
+            raise damaged("a manifest is not what its entry names, or is missing", path, stand.get(path), sha256)
+
+
+def last_named(run: RunFolder) -> int:
+    """The highest number of a manifest that the journal names, as far as it can be read."""
+    last = 0
+    try:
+        for entry in read_entries(run.journal_path, validate=False):
+            if entry.kind in (Kind.RUN_ADMITTED, Kind.RUN_RESUMED):
+                for file in [entry.body["manifest"], *entry.body["abandoned"]]:
+                    name = str(file["path"]).rpartition("/")[2]
+                    last = max(last, int(name.partition(".")[0]) if MANIFEST_NAME.fullmatch(name) else 0)
+    except (Refusal, KeyError, TypeError):
+        pass  # what comes after it names none that could be put back
+    return last
 
 
 def first_request(run: RunFolder, admitted: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -86,10 +86,22 @@ def load(request: Request, problems: Problems) -> LoadedStudy | None:
         else:
             raise Refusal(Reason.STUDY_NOT_FOUND, "the run does not say which study it is of")
     except Refusal as refusal:
-        problems.study.append(refusal)
+        problems.study.append(_where_now(refusal) if request.command == "resume" else refusal)
         return None
     problems.study.extend(loaded.refusals)
     return loaded
+
+
+def _where_now(refusal: Refusal) -> Refusal:
+    """Of a run whose study is not where it was: how to say where it is."""
+    if refusal.reason is not Reason.STUDY_NOT_FOUND:
+        return refusal
+    return Refusal(
+        refusal.reason,
+        f"{refusal.message}, where the run says that its study was",
+        path=refusal.path,
+        remedy="Name the study that the run is of with --study, if it or the run folder was moved.",
+    )
 
 
 def meant_by(request: Request, loaded: LoadedStudy, file: StudyFile, problems: Problems) -> Meant:

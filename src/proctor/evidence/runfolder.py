@@ -160,8 +160,11 @@ class RunFolder:
         """A path inside as it stands in entries, with `/`."""
         return path.relative_to(self.path).as_posix()
 
-    def new_manifest(self, body: Mapping[str, Any]) -> ManifestHandle:
+    def new_manifest(self, body: Mapping[str, Any], *, after: int = 0) -> ManifestHandle:
         """Write the manifest of an invocation under the next free number; invocations at once get one each.
+
+        Args:
+            after: the last number that is taken although no file may have it.
 
         Raises:
             Refusal: `disk_full`, `write_failed`, `json_invalid`; `evidence_damaged` as above.
@@ -170,7 +173,7 @@ class RunFolder:
         data = encode(dict(body))
         try:
             self.disk.make_dirs(self.manifests_dir)
-            last = max((int(path.stem) for path in self._manifest_paths()), default=0)
+            last = max([after, *(int(path.stem) for path in self._manifest_paths())])
             for number in range(last + 1, last + _TRIES):
                 path = self.manifests_dir / f"{number:04d}.json"
                 try:
