@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 @run_argument
 @click.argument("trial", type=WORD, required=False)
 @click.option("--full", is_flag=True, help="Show the whole conversation of TRIAL, however long.")
-@click.option("--rebuild", is_flag=True, help="Make the derived files anew; exit status 1 where a copy differed.")
+@click.option(
+    "--rebuild",
+    is_flag=True,
+    help="Of the whole run: make the derived files anew; exit status 1 where a copy differed.",
+)
 @json_option
 def show(run: Path, trial: str | None, full: bool, rebuild: bool, as_json: bool) -> int:
     """Show RUN, or one TRIAL of it: every attempt with its agent, worlds, grade, tests, files and conversation.
