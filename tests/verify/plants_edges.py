@@ -111,6 +111,7 @@ def _(s: Story) -> None:
     refused = s.find("exchange.refused").body
     s.insert_before(
         s.find("attempt.ended"),
+        Step("agent.started", {**s.find("agent.started").body, "attempt": NOBODY}),
         Step("exchange.admitted", {**asked, **own, "held": "9.000000000000"}),
         Step("exchange.ended", {**ended, **own, "charged": "9.000000000000"}),
         Step("exchange.refused", {**refused, "attempt": NOBODY}),

@@ -22,6 +22,16 @@ def _verified(s: Story) -> str:
     return str(s.find("verifier.ended").body["attempt"])
 
 
+def _shared(s: Story) -> str:
+    """An attempt that was verified where its agent had been."""
+    attempt = _verified(s)
+    s.design["grading"]["assurance"] = "shared"
+    s.drop(s.find("sandbox.started", attempt=attempt, role="verifier"))
+    for kind in ("verifier.ended", "attempt.graded"):
+        s.find(kind, attempt=attempt).body["assurance"] = "shared"
+    return attempt
+
+
 def _ends_after(s: Story, kind: str, **body: str) -> None:
     """The agent of an attempt that was verified ends after that step of it, and no boundary says that it has before."""
     attempt = _verified(s)
@@ -57,11 +67,7 @@ def _(s: Story) -> None:
 
 @plant("attempts.phases", "an agent ends when its verifier, in its own world, has ended")
 def _(s: Story) -> None:
-    attempt = _verified(s)
-    s.design["grading"]["assurance"] = "shared"
-    s.drop(s.find("sandbox.started", attempt=attempt, role="verifier"))
-    for kind in ("verifier.ended", "attempt.graded"):
-        s.find(kind, attempt=attempt).body["assurance"] = "shared"
+    _shared(s)
     _ends_after(s, "verifier.ended")
 
 
@@ -69,6 +75,67 @@ def _(s: Story) -> None:
 def _(s: Story) -> None:
     attempt = str(s.find("answer.scored").body["attempt"])
     s.move_after(s.find("attempt.graded", attempt=attempt), s.find("agent.ended", attempt=attempt))
+
+
+@plant_of_rows("attempts.phases", "an answer is scored before its agent has ended")
+def _(s: Story) -> None:
+    attempt = str(s.find("answer.scored").body["attempt"])
+    s.move_after(s.find("answer.scored", attempt=attempt), s.find("agent.ended", attempt=attempt))
+
+
+@plant_of_rows("attempts.phases", "a request is refused before its agent has started")
+def _(s: Story) -> None:
+    refused = s.find("exchange.refused", reason="feature_unpriced")
+    s.move_before(s.find("agent.started", attempt=refused.body["attempt"]), refused)
+
+
+@plant_of_rows("attempts.phases", "a request is refused when its agent has ended")
+def _(s: Story) -> None:
+    refused = s.find("exchange.refused", reason="feature_unpriced").body
+    ended = s.find("agent.ended")
+    model = s.find("attempt.admitted", attempt=ended.body["attempt"]).body["model"]
+    late = {**refused, "attempt": ended.body["attempt"], "model": model}
+    s.insert_after(ended, Step("exchange.refused", late))
+
+
+@plant("attempts.phases", "the verdict is named before the verifier has ended")
+def _(s: Story) -> None:
+    attempt = _verified(s)
+    s.move_after(s.find("verifier.ended", attempt=attempt), s.find("attempt.files", attempt=attempt))
+    s.move_after(s.find("attempt.files", attempt=attempt), s.find("verifier.ended", attempt=attempt))
+
+
+@plant("attempts.phases", "the agent's world is ready before it starts")
+def _(s: Story) -> None:
+    attempt = _verified(s)
+    s.move_before(
+        s.find("sandbox.started", attempt=attempt, role="agent"),
+        s.find("attempt.boundary", attempt=attempt, boundary="env-ready"),
+    )
+
+
+@plant("attempts.phases", "it is ready to be verified when the verifier has a world")
+def _(s: Story) -> None:
+    attempt = _verified(s)
+    s.move_after(
+        s.find("sandbox.started", attempt=attempt, role="verifier"),
+        s.find("attempt.boundary", attempt=attempt, boundary="pre-verify"),
+    )
+
+
+@plant("attempts.phases", "it is ready to be verified when the verifier, without a world, has ended")
+def _(s: Story) -> None:
+    attempt = _shared(s)
+    s.move_after(
+        s.find("verifier.ended", attempt=attempt),
+        s.find("attempt.boundary", attempt=attempt, boundary="pre-verify"),
+    )
+
+
+@plant("attempts.phases", "it has been verified when it has its grade")
+def _(s: Story) -> None:
+    attempt = _verified(s)
+    s.insert_after(s.find("attempt.graded", attempt=attempt), _boundary(attempt, "post-verify"))
 
 
 @plant("worlds.planned", "an agent starts in no world")

@@ -124,12 +124,20 @@ class AttemptsPhases(Check):
     id = "attempts.phases"
     doc = (
         "an agent has one world at most, and ends once, after it started once, and before its verifier has a world, "
-        "ends, or gives a grade; a verifier has one world at most, before it ends, and ends once; each boundary is "
-        "reached once, in their order: env-ready before the agent starts, pre-verify when it has ended, post-verify "
-        "when the verifier has"
+        "ends, or gives a grade, or its answer is scored; requests are refused while it is at work; a verifier has one "
+        "world at most, before it ends, and ends once, and no file of it is named before; each boundary is reached "
+        "once, in their order: env-ready before the agent starts, with no world for it in between, pre-verify when it "
+        "has ended and no verifier began, post-verify when that has ended and before the grade"
     )
     noun = "steps"
-    kinds = ("sandbox.started", "attempt.boundary", "agent.started", "agent.ended", "verifier.ended")
+    kinds = (
+        "sandbox.started",
+        "attempt.boundary",
+        "agent.started",
+        "exchange.refused",
+        "agent.ended",
+        "verifier.ended",
+    )
 
     def entry(self, entry: Entry) -> None:
         attempt = self.run.open.get(entry.body["attempt"])
@@ -147,6 +155,9 @@ def _of_world(attempt: OpenAttempt, body: dict[str, Any]) -> str | None:
         return f"starts another world for the {role} of {attempt.id}"
     if role == "verifier" and attempt.verifier_ended is not None:
         return f"starts a world for the verifier of {attempt.id}, which has ended"
+    # said by worlds.planned where its agent has started
+    if role == "agent" and attempt.boundary and not attempt.agent_started:
+        return f"starts a world for the agent of {attempt.id}, which was said to be ready before"
     return None
 
 
@@ -159,11 +170,22 @@ def _of_end(attempt: OpenAttempt, _: dict[str, Any]) -> str | None:
         return f"ends the agent of {attempt.id}, which was not running"
     if attempt.verifier_world or attempt.verifier_ended is not None or attempt.grade is not None:
         return f"ends the agent of {attempt.id}, which was verified or graded before"
+    if attempt.answers:
+        return f"ends the agent of {attempt.id}, whose answer was scored before"
+    return None
+
+
+def _of_refusal(attempt: OpenAttempt, _: dict[str, Any]) -> str | None:
+    if not attempt.agent_started or attempt.agent_ended is not None:
+        return f"refuses a request while no agent of {attempt.id} runs"
     return None
 
 
 def _of_verifier(attempt: OpenAttempt, _: dict[str, Any]) -> str | None:
-    return f"ends the verifier of {attempt.id} again" if attempt.verifier_ended is not None else None
+    if attempt.verifier_ended is not None:
+        return f"ends the verifier of {attempt.id} again"
+    early = next((path for path in attempt.files if path.startswith("verifier/")), None)
+    return None if early is None else f"ends the verifier of {attempt.id}, whose {early} was named before"
 
 
 def _of_boundary(attempt: OpenAttempt, body: dict[str, Any]) -> str | None:
@@ -172,7 +194,9 @@ def _of_boundary(attempt: OpenAttempt, body: dict[str, Any]) -> str | None:
         return f"reaches {name} of {attempt.id} again, or after a later boundary"
     passed = attempt.agent_started, attempt.agent_ended is not None, attempt.verifier_ended is not None
     # the agent has not started yet, or has ended, or the verifier has
-    if passed[at] != (at > 0):
+    # and what comes next has not begun
+    verified = attempt.verifier_world or attempt.verifier_ended is not None
+    if passed[at] != (at > 0) or (False, verified, attempt.grade is not None)[at]:
         return f"reaches {name} of {attempt.id} at another step than that one"
     return None
 
@@ -181,6 +205,7 @@ _FAULTS: dict[str, Callable[[OpenAttempt, dict[str, Any]], str | None]] = {
     "sandbox.started": _of_world,
     "attempt.boundary": _of_boundary,
     "agent.started": _of_start,
+    "exchange.refused": _of_refusal,
     "agent.ended": _of_end,
     "verifier.ended": _of_verifier,
 }

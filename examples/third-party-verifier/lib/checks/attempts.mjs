@@ -121,7 +121,8 @@ export class Attempts {
       case "attempt.boundary":
         if (kind === "sandbox.started") {
           const another = attempt.sandboxes.some((each) => each.role === body.role);
-          const late = body.role === "verifier" && attempt.verifierEnded !== null;
+          const ready = attempt.boundaries.length > 0 && attempt.agentStarted === null; // else worlds.planned says so
+          const late = body.role === "verifier" ? attempt.verifierEnded !== null : ready;
           report.hold("attempts.phases", !another && !late, `${where}: starts a world for the ${body.role} again or late`);
           attempt.sandboxes.push(body);
           if (body.role === "verifier") attempt.verifierWorld = true;
@@ -129,7 +130,8 @@ export class Attempts {
           const at = BOUNDARIES.indexOf(body.boundary);
           const later = attempt.boundaries.some((each) => BOUNDARIES.indexOf(each) >= at);
           const passed = [attempt.agentStarted === null, attempt.agentEnded !== null, attempt.verifierEnded !== null][at];
-          report.hold("attempts.phases", passed && !later, `${where}: reaches ${body.boundary} out of its turn`);
+          const next = [false, attempt.verifierWorld || attempt.verifierEnded !== null, attempt.graded !== null][at];
+          report.hold("attempts.phases", passed && !later && !next, `${where}: reaches ${body.boundary} out of its turn`);
           attempt.boundaries.push(body.boundary);
         }
         break;
@@ -143,11 +145,20 @@ export class Attempts {
           report.fail("attempts.phases", `${where}: ends an agent that does not run`);
         } else if (attempt.verifierWorld || attempt.verifierEnded !== null || attempt.graded !== null) {
           report.fail("attempts.phases", `${where}: ends an agent that was verified or graded before`);
-        }
+        } else if (attempt.answers > 0) report.fail("attempts.phases", `${where}: ends an agent whose answer was scored before`);
         attempt.agentEnded = body;
         break;
+      case "exchange.refused": {
+        const atWork = attempt.agentStarted !== null && attempt.agentEnded === null;
+        report.hold("attempts.phases", atWork, `${where}: refuses a request while no agent is at work`);
+        break;
+      }
       case "verifier.ended":
-        report.hold("attempts.phases", attempt.verifierEnded === null, `${where}: ends a verifier again`);
+        report.look("attempts.phases");
+        if (attempt.verifierEnded !== null) report.fail("attempts.phases", `${where}: ends a verifier again`);
+        else if ([...attempt.files.keys()].some((path) => path.startsWith("verifier/"))) {
+          report.fail("attempts.phases", `${where}: ends a verifier whose files were named before`);
+        }
         attempt.verifierEnded = body;
         break;
       case "answer.scored":
