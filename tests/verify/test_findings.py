@@ -22,6 +22,29 @@ def _result(story: Story, folder: Path, check: str) -> Any:
     return next(result for result in report.results if result.check == check)
 
 
+def test_bytes_of_a_pack_that_are_not_as_named_are_one_finding(tmp_path: Path) -> None:
+    story = full_story()
+    story.write(tmp_path)
+    body = story.find("agent.started").body["instruction"]
+    assert [step.body["instruction"] for step in story.entries() if step.kind == "agent.started"].count(body) > 1
+    pack = tmp_path / "packs" / body["pack"]
+    data = bytearray(pack.read_bytes())
+    data[body["offset"]] ^= 1
+    pack.write_bytes(data)
+    assert _result(story, tmp_path, "packs.frames").seen == "1 finding"
+
+
+def test_findings_are_words_and_no_python(tmp_path: Path) -> None:
+    story = full_story()
+    story.find("run.ended", -1).body["totals"] |= {"pass": 7, "fail": 0}
+    story.find("trial.final").body["reward"] = None
+    story.write(tmp_path)
+    [totals] = _result(story, tmp_path, "totals.agree").findings
+    assert totals.seen == "says pass 7, fail 0, and the journal holds pass 4, fail 2"
+    [final] = _result(story, tmp_path, "finals.agree").findings
+    assert final.seen.startswith("says pass, and ") and final.seen.endswith(" pass, reward 1")
+
+
 @pytest.mark.parametrize("all_after", [False, True])
 def test_a_number_that_is_left_out_is_one_finding(all_after: bool, tmp_path: Path) -> None:
     story = full_story()

@@ -7,6 +7,7 @@ from proctor_verify.checks.summaries import totals
 from proctor_verify.design import NO_TRIAL
 from proctor_verify.facts import SUPERSEDED, Grade
 from proctor_verify.journal import Entry
+from proctor_verify.said import counts_words, grade_words
 from proctor_verify.vocabulary import SIGNALS
 
 # Stopped by budget, deadline or operator.
@@ -74,7 +75,9 @@ class Totals(Check):
         self.looked += 1
         counted = totals(self.run, self.design)
         if entry.body["totals"] != counted:
-            self.fail_at(entry, f"says {entry.body['totals']}, and the journal holds {counted}")
+            holds = {name: count for name, count in counted.items() if count != entry.body["totals"][name]}
+            said = {name: entry.body["totals"][name] for name in holds}
+            self.fail_at(entry, f"says {counts_words(said)}, and the journal holds {counts_words(holds)}")
         if entry.body["complete"] != self.run.complete:
             self.fail_at(entry, f"says complete: {entry.body['complete']}")
 
@@ -115,4 +118,4 @@ def _is_drained(status: int, reason: str | None, cause: str | None) -> bool:
 
 
 def _words(grade: Grade) -> str:
-    return f"{grade.grade} ({grade.reason}, reward {grade.reward})"
+    return grade_words(grade.grade, grade.reason, grade.reward)

@@ -8,6 +8,7 @@ from proctor_verify.check import Check
 from proctor_verify.errors import Unreadable
 from proctor_verify.facts import OpenAttempt
 from proctor_verify.journal import Entry
+from proctor_verify.said import counts_words, grade_words
 from proctor_verify.verdicts import JSON, REPORTS, TXT, Rewards, Rule, counts_fit, read_rewards, standing, stands
 
 # Where the design's rule is about test reports, a scorer's own word decides.
@@ -61,8 +62,8 @@ class Grades(Check):
             return f"was graded {said[0]}, and a verdict file {error}"
         stands_so = standing(self.design.rule, rewards, verifier["ended"], attempt.files.keys())
         if said not in stands_so.allowed:
-            wanted = " or ".join(sorted(f"{grade} ({reason})" for grade, reason in stands_so.allowed))
-            return f"was graded {said[0]} ({said[1]}), where its files and its verifier's end come to {wanted}"
+            wanted = " or ".join(sorted(grade_words(*each) for each in stands_so.allowed))
+            return f"was graded {grade_words(*said)}, where its files and its verifier's end come to {wanted}"
         if graded["reward"] != stands_so.reward:
             return f"has reward {stands_so.reward} in its files, {graded['reward']} in its grade"
         return _numbers(graded["rewards"], rewards) or self._tests(attempt, said, graded["tests"])
@@ -80,9 +81,8 @@ class Grades(Check):
         else:
             said, reward = {("ungraded", reason) for reason in _UNSCORED}, None
         if (graded["grade"], graded["reason"]) not in said or graded["reward"] != reward:
-            return (
-                f"was graded {graded['grade']} ({graded['reason']}, reward {graded['reward']}) with rewards {rewards}"
-            )
+            told = grade_words(graded["grade"], graded["reason"], graded["reward"])
+            return f"was graded {told}, with rewards {counts_words(rewards)}"
         return None if graded["tests"] is None else "counts tests, and is of a question row"
 
     def _tests(self, attempt: OpenAttempt, said: tuple[str, str | None], tests: dict[str, int] | None) -> str | None:
@@ -93,7 +93,7 @@ class Grades(Check):
         decide = self.design.rule is None
         if counts_fit(said, tests, alone=reports.count("nothing") == 1, decide=decide):
             return None
-        return f"was graded {said[0]} ({said[1]}), and what it counts of its tests says otherwise: {tests}"
+        return f"was graded {grade_words(*said)}, and what it counts of its tests says otherwise: {counts_words(tests)}"
 
     def _file(self, attempt: OpenAttempt, path: str, most: int) -> bytes:
         return self.run.folder.read_start(f"{attempt.folder}/{path}", most)

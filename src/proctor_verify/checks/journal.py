@@ -219,4 +219,5 @@ class Ended(Check):
 
     def finish(self) -> None:
         if not self.run.ended:
-            self.fail("journal.jsonl", f"run_open: the last entry is {self.run.last_kind}: the run goes on, or died")
+            last = f"the last entry is {self.run.last_kind}" if self.run.last_kind is not None else "there is no entry"
+            self.fail("journal.jsonl", f"run_open: {last}: the run goes on, or died")

@@ -100,25 +100,24 @@ class Frames(Check):
             self._end = max(self._end, offset + length)
         if len(self._known) < _REMEMBERED:
             self._known.add(key)
-        self._look(key, ref)
+        self._look(ref)
 
     def _not_there(self, entry: Entry, seen: str) -> None:
         self._order.tell(partial(self.fail_at, entry), seen)
 
-    def _told(self, key: tuple[Any, ...], ref: dict[str, Any], buffer: bytearray | None, fault: str | None) -> None:
+    def _told(self, ref: dict[str, Any], buffer: bytearray | None, fault: str | None) -> None:
         self._buffers.give(buffer)
         if fault is not None:
-            self._known.discard(key)
             start = ref["offset"]
             self.fail_body(f"packs/{ref['pack']}", f"bytes {start} to {start + ref['length']}: {fault}")
 
     def _is_earlier(self, pack: str) -> bool:
         return _PACK.fullmatch(pack) is not None and int(pack[:-5]) < self._pack
 
-    def _look(self, key: tuple[Any, ...], ref: dict[str, Any]) -> None:
+    def _look(self, ref: dict[str, Any]) -> None:
         buffer = self._buffers.take(ref["length"])
         stored = self._stored(ref, buffer)
-        told = partial(self._told, key, ref, buffer)
+        told = partial(self._told, ref, buffer)
         if stored is None or isinstance(stored, str):
             self._order.tell(told, stored)
         else:
