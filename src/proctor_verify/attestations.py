@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,6 +14,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from proctor_verify import notes
 from proctor_verify.anchors import Commit, Receipts
+from proctor_verify.checks import CHECKS
+from proctor_verify.contradicted import in_words, lead
 from proctor_verify.elsewhere import Asked
 from proctor_verify.errors import Unreadable
 from proctor_verify.folder import Folder
@@ -49,6 +51,8 @@ MAX_SUBJECTS = 1 << 30
 _CHUNK = 1 << 20
 _ANCHORS = "anchors.remote"
 _FINE = frozenset({"pass", "not applicable"})
+_KNOWN = frozenset(check.id for check in CHECKS)
+_UNSIGNED = not_applicable("its signature fails: nothing of the run is read for it")
 
 
 def _signed(attestation: Attestation) -> Verdict:
@@ -85,12 +89,21 @@ def _agrees(attestation: Attestation) -> Verdict:
         return failed("complete is not what the totals say", "predicate.complete")
     if not_fine or not said["verification"]["checks"]:
         return failed(f"the run did not hold then: {', '.join(not_fine[:5]) or 'nothing was checked'}", "verification")
+    if unknown := sorted(said["verification"]["checks"].keys() - _KNOWN):
+        return cannot_tell(f"checks that it names are not known here: {', '.join(unknown[:5])}")
     return passed("as its parts have it")
 
 
 def _subjects(attestation: Attestation) -> Verdict:
     if attestation.run is None:
         return not_applicable("no run was named")
+    if _signed(attestation).status is Status.FAIL:
+        return _UNSIGNED
+    last = _ends(attestation.run)[1]["body"]
+    told = {"design.json", notes.path_of(attestation.said["checkpoint"]["size"])}
+    told.update(file["path"] for file in last["files"])
+    if others := sorted(attestation.subjects.keys() - told):
+        return failed("is neither the design, nor the checkpoint, nor a file of the run's end", f"subject {others[0]}")
     try:
         folder = Folder(Path(attestation.run))
     except Unreadable as error:
@@ -136,8 +149,10 @@ def _head_fault(attestation: Attestation, folder: Folder) -> str | None:
 
 def _run(attestation: Attestation) -> Verdict:
     said, report = attestation.said, attestation.found
-    if attestation.run is None or report is None:
+    if attestation.run is None:
         return not_applicable("no run was named")
+    if report is None:
+        return _UNSIGNED
     if report.unreadable is not None:
         return cannot_tell(f"the run cannot be read: {report.unreadable}")
     # what stands at places that were named is a check of its own
@@ -161,7 +176,7 @@ def _run(attestation: Attestation) -> Verdict:
     selection = report.scope.selection if report.scope is not None else None
     if "selection" in said and said["selection"] != selection:
         return failed("what was selected of the stage is not what the run's design says", "predicate.selection")
-    first, last = _ends(attestation.run)
+    first, last = (entry["body"] for entry in _ends(attestation.run))
     told = [said[name] for name in ("study", "stage", "complete", "totals")]
     if [first["study"], first["stage"], last["complete"], last["totals"]] != told:
         return failed("the run's first and last entries say otherwise", "predicate")
@@ -206,7 +221,7 @@ def _anchored(run: str, size: int) -> list[dict[str, Any]]:
 
 
 def _ends(run: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The bodies of a journal's first and last entry, of a run that holds."""
+    """A journal's first and last entry, of a run that is over. Raises Unreadable where they are not those."""
     folder = Folder(Path(run))
     try:
         with folder.open("journal.jsonl") as journal:
@@ -217,17 +232,29 @@ def _ends(run: str) -> tuple[dict[str, Any], dict[str, Any]]:
         raise Unreadable(f"the journal cannot be read: {error.strerror}") from error
     finally:
         folder.close()
-    return _body(first, "run.admitted"), _body(last, "run.ended")
+    return _entry(first, "run.admitted"), _entry(last, "run.ended")
 
 
-def _body(line: bytes, kind: str) -> dict[str, Any]:
-    entry = loads_canonical(line)
+def _entry(line: bytes, kind: str) -> dict[str, Any]:
+    entry: dict[str, Any] = loads_canonical(line)
     fault = envelope_fault(entry) or (None if entry["kind"] == kind else "is of another kind")
     fault = fault or body_fault(kind, entry["body"])
     if fault is not None:
         raise Unreadable(fault)
-    body: dict[str, Any] = entry["body"]
-    return body
+    return entry
+
+
+def _caveats(attestation: Attestation) -> Iterator[str]:
+    """What is to be said of its parts that nothing here holds."""
+    said = attestation.said
+    if left_out := len(_KNOWN - said["verification"]["checks"].keys()):
+        yield f"how {left_out:,} of the {len(_KNOWN):,} checks known here came out then: it does not name them"
+    if said["timestamp"] is None:
+        return
+    yield "whether its timestamp is one: nobody looked at its .tsr file"
+    if attestation.run is not None and attestation.found is not None and attestation.found.exit_status == 0:
+        ended = _ends(attestation.run)[1]["time"]
+        yield from in_words([lead(ended, said["timestamp"]["time"])], "its timestamp is dated", "before the run's end")
 
 
 ATTESTATION_CHECKS: tuple[FileCheck[Attestation], ...] = (
@@ -240,12 +267,14 @@ ATTESTATION_CHECKS: tuple[FileCheck[Attestation], ...] = (
     ),
     FileCheck(
         "attestation.agrees",
-        "design and checkpoint are subjects, totals add up, `complete` follows from them, and every check held",
+        "design and checkpoint are subjects, totals add up, `complete` follows from them, and every check, each a "
+        "known one, held",
         _agrees,
     ),
     FileCheck(
         "attestation.subjects",
-        "with the run: each subject is a file of it with that digest, and the checkpoint is as told",
+        "with the run: each subject is its design, the checkpoint or a file that its last entry names, with that "
+        "digest, and the checkpoint is as told",
         _subjects,
     ),
     FileCheck(
@@ -275,7 +304,8 @@ def verify_attestation(
     attestation, fault = None, ""
     try:
         attestation = read_attestation(data, trust, run)
-        found = verify(run, attestation.said["vkey"], anchors=asked.anchors) if run is not None else None
+        sound = run is not None and _signed(attestation).status is not Status.FAIL
+        found = verify(run, attestation.said["vkey"], anchors=asked.anchors) if run is not None and sound else None
         attestation = replace(attestation, asked=asked, found=found)
     except Unreadable as error:
         fault = str(error)
@@ -305,7 +335,7 @@ def verify_attestation(
             "run": f"{said['run_id']}, {said['study']}/{said['stage']}, {said['checkpoint']['size']:,} entries",
             "grades": grades + ("" if said["complete"] else " (not complete)"),
             "signed by": f"{attestation.key.name}, {attestation.key.fingerprint}",
-            "timestamp": "none" if stamped is None else f"{stamped['time']}, by its own word (the .tsr file shows it)",
+            "timestamp": "none" if stamped is None else f"{stamped['time']}, by its own word",
         },
         shown=(
             *((f"its checkpoint stands at {', '.join(asked.anchors)} now",) if asked.anchors else ()),
@@ -315,6 +345,7 @@ def verify_attestation(
             *scope.caveats(),
             *untold,
             *caveats,
+            *_caveats(attestation),
             *of_the_time(holds(results, "attestation.anchored")),
             OWN_WORD,
         ),

@@ -15,22 +15,23 @@ _LAST = 253_402_300_799
 
 def contradicted(run: Run) -> Iterator[str]:
     """Where receipts and witnesses say another time than entries that their checkpoints cover, or that name them."""
-    early = [_lead(run.times.get(receipt.of), receipt.ended) for receipt in run.receipts.sound]
-    late = [_lead(receipt.ended, run.receipts.named_at.get(receipt.path)) for receipt in run.receipts.sound]
-    yield from _said(early, "receipts are dated", "before an entry that their checkpoint covers")
-    yield from _said(late, "receipts are dated", "after the entry that names them")
-    signed = [_lead(run.times.get(size), when) for size, when in _signed(run)]
-    yield from _said(signed, "signatures of witnesses are dated", "before an entry that they cover")
+    early = [lead(run.times.get(receipt.of), receipt.ended) for receipt in run.receipts.sound]
+    late = [lead(receipt.ended, run.receipts.named_at.get(receipt.path)) for receipt in run.receipts.sound]
+    yield from in_words(early, "receipts are dated", "before an entry that their checkpoint covers")
+    yield from in_words(late, "receipts are dated", "after the entry that names them")
+    signed = [lead(run.times.get(size), when) for size, when in _signed(run)]
+    yield from in_words(signed, "signatures of witnesses are dated", "before an entry that they cover")
 
 
-def _said(leads: Sequence[timedelta], what: str, where: str) -> Iterator[str]:
-    found = [lead for lead in leads if lead > MINUTE]
+def in_words(leads: Sequence[timedelta], what: str, where: str) -> Iterator[str]:
+    """What is said of such leads, where any is more than a minute."""
+    found = [each for each in leads if each > MINUTE]
     if found:
         most = f"{max(found).total_seconds():,.0f}"
         yield f"times: {what} {where}, by up to {most} seconds ({len(found):,}): clocks differ, or times are made up"
 
 
-def _lead(time: str | None, other: str | None) -> timedelta:
+def lead(time: str | None, other: str | None) -> timedelta:
     """How much later a time is than another; nothing where one is not known."""
     if not time or not other:
         return timedelta(0)

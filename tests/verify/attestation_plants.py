@@ -148,10 +148,13 @@ def remember(run: Path) -> None:
     )
 
 
-def _hole(run: Path) -> None:
+def _kept(run: Path) -> None:
     (run / "scratch").mkdir()
-    with (run / "scratch/hole").open("wb") as file:
-        file.truncate(1 << 40)
+    (run / "scratch/kept").write_bytes(b"kept")
+
+
+def _and_what_is_kept(said: Body) -> None:
+    said["subject"].append({"name": "scratch/kept", "digest": {"sha256": sha256(b"kept")}})
 
 
 def _flip(run: Path) -> None:
@@ -220,7 +223,7 @@ SUBJECTS = [
     Fault("attestation.subjects", "a file outside", _also("../journal.jsonl"), run=True),
     Fault("attestation.subjects", "a folder", _also("checkpoints"), run=True),
     Fault("attestation.subjects", "no name", _also(""), run=True),
-    Fault("attestation.subjects", "larger than anybody reads", _also("scratch/hole"), run=True, spoil_run=_hole),
+    Fault("attestation.subjects", "what no entry speaks of", _and_what_is_kept, run=True, spoil_run=_kept),
     Fault("attestation.subjects", "another root", told("checkpoint", "root", to="0" * 64), run=True),
 ]
 RUN = [

@@ -14,13 +14,14 @@ from attestation_plants import FAULTS, STRANGER, Fault, remember, seal, statemen
 from hypothesis import given
 from hypothesis import strategies as st
 from money_stories import money_story
-from primitives import Signer, canonical
+from primitives import Body, Signer, canonical
 from proof_plants import note
 from stories import full_story
 from test_scope import part, stopped
 
 from proctor_verify import notes
 from proctor_verify.attestations import ATTESTATION_CHECKS, NOT_SAID, verify_attestation
+from proctor_verify.checks import CHECKS
 from proctor_verify.cli import main
 from proctor_verify.elsewhere import Asked
 from proctor_verify.report import Status
@@ -217,6 +218,55 @@ def test_it_says_whether_the_run_was_looked_at_and_who_speaks(run: Path) -> None
     assert "stands here, holds" in with_run.shown[-1] and "says that" not in with_run.shown[-1]
     assert render_text(alone).endswith("VERIFIED: attestation of a run, without the run")
     assert render_text(with_run).endswith("VERIFIED: attestation of a run, with the run")
+
+
+def test_a_subject_that_is_larger_than_anybody_reads(run: Path, tmp_path: Path) -> None:
+    data, held = canonical(seal(canonical(statement(run)), Signer())), shutil.copytree(run, tmp_path / "run")
+    with (held / "summary.json").open("ab") as file:
+        file.truncate(1 << 40)
+    found = next(each for each in checked(data, held).results if each.check == "attestation.subjects")
+    assert found.status is Status.FAIL and "are not read" in found.findings[0].seen
+
+
+def test_nothing_of_a_run_is_read_for_what_nobody_signed(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proctor_verify.attestations.verify", lambda *_, **__: pytest.fail("the run was read"))
+    report = checked(canonical(seal(canonical(statement(run)), STRANGER)), run)
+    assert report.failed() == ["attestation.signed"]
+    states = {result.check: result.status for result in report.results}
+    assert states["attestation.subjects"] is states["attestation.run"] is Status.NOT_APPLICABLE
+
+
+def test_checks_that_nobody_here_knows_cannot_be_told_and_those_left_out_are(run: Path) -> None:
+    said = statement(run)
+    checks = {check.id: "pass" for check in CHECKS}
+    said["predicate"]["verification"]["checks"] = checks
+    assert not [each for each in _caveats(said) if "checks known here" in each]
+    del checks["journal.chain"], checks["packs.frames"]
+    (told,) = [each for each in _caveats(said) if "checks known here" in each]
+    assert told.startswith(f"how 2 of the {len(CHECKS)} checks")
+    checks["everything"] = "pass"
+    report = checked(canonical(seal(canonical(said), Signer())), None)
+    found = next(each for each in report.results if each.check == "attestation.agrees")
+    assert (found.status, report.exit_status) == (Status.CANNOT_TELL, 1) and "everything" in found.seen
+
+
+def _caveats(said: Body, run: Path | None = None) -> tuple[str, ...]:
+    report = checked(canonical(seal(canonical(said), Signer())), run)
+    assert report.exit_status == 0, render_text(report)
+    return report.caveats
+
+
+def test_a_timestamp_is_its_own_word_and_one_before_the_end_is_told(run: Path) -> None:
+    said = statement(run)
+    ended = json.loads((run / "journal.jsonl").read_bytes().splitlines()[-1])["time"]
+    early = [(ended, False), ("2020-01-01T00:00:00.000000Z", True)]
+    for time, contradicts in early:
+        said["predicate"]["timestamp"] = {"time": time, "sha256": "0" * 64}
+        assert "whether its timestamp is one: nobody looked at its .tsr file" in _caveats(said)
+        assert any(each.startswith("times: its timestamp") for each in _caveats(said, run)) == contradicts
+        assert not any(each.startswith("times: its timestamp") for each in _caveats(said))
 
 
 def test_a_run_that_cannot_be_read(run: Path, tmp_path: Path) -> None:
