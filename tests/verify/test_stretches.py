@@ -44,9 +44,14 @@ def _line_by_line(block: Block) -> list[Any]:
     return []
 
 
+def _written(folder: Path, lines: list[bytes]) -> Path:
+    (folder / "journal.jsonl").write_bytes(b"".join(line + b"\n" for line in lines))
+    return folder
+
+
 def _report(folder: Path, lines: list[bytes], of: int, *, singly: bool = False) -> str:
     """The report of a journal that is read in pieces of so many bytes, by stretches or line by line."""
-    (folder / "journal.jsonl").write_bytes(b"".join(line + b"\n" for line in lines))
+    _written(folder, lines)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("proctor_verify.journal._CHUNK", of)
         if singly:
@@ -130,11 +135,31 @@ def test_a_plain_journal_is_taken_by_stretches(
     for check in (Sequence, Chain, Mono):
         told(check)
     for folder, lines in runs:
-        singly.clear()
-        assert '"status": "fail"' not in _report(folder, lines, 1 << 19)
         due = sum(b'"kind":"run.' in line for line in lines)
-        # what ends an opening, or begins one, and what comes while something that was lost has not ended
-        assert 3 * due <= len(singly) < 0.5 * 3 * len(lines)
+        for plain in (lines, _chained([_with(line, mono=7) for line in lines])):
+            singly.clear()
+            assert not verify(_written(folder, plain), KEY, checks=(Sequence, Chain, Mono)).failed()
+            assert len(singly) == 3 * due
+            # what comes while something that was lost has not ended is looked at, too
+            singly.clear()
+            verify(folder, KEY)
+            assert 3 * due <= len(singly) < 0.5 * 3 * len(lines)
+
+
+@pytest.mark.parametrize(
+    ("check", "changed"),
+    [(Sequence, {"seq": 10**6}), (Chain, {"prev": "f" * 64}), (Mono, {"mono": 0})],
+)
+def test_a_fault_is_found_wherever_it_is(
+    runs: list[tuple[Path, list[bytes]]], check: type[Check], changed: dict[str, object]
+) -> None:
+    folder, lines = runs[0]
+    for at in range(2, len(lines), 5):
+        if b'"kind":"run.' not in lines[at]:
+            damaged = [*lines[:at], _with(lines[at], **changed), *lines[at + 1 :]]
+            [result] = verify(_written(folder, damaged), KEY, checks=(check,)).results
+            # of the chain, the next line too: its `prev` is of the line as it was
+            assert result.findings[0].path == f"journal.jsonl:{at + 1}"
 
 
 def _entry(line: int, time: str, mono: int, kind: str = "run.paused") -> Entry:
