@@ -86,6 +86,14 @@ def test_one_picodollar_on_both_sides(name: str) -> None:
     assert said(made(breaks)) == [guard]
 
 
+@pytest.mark.parametrize("field", ["tasks", "questions"])
+def test_amounts_are_not_called_wrong_where_a_task_or_row_was_not_counted(field: str) -> None:
+    off = with_amount(MONEY, "reserves", "moon", "9")
+    row = Refusal(Reason.QUESTIONS_UNREADABLE, "a row that cannot be read")
+    assert GUARDS.run(Facts(REQUEST, NO_RUN, money=off)) != []
+    assert GUARDS.run(Facts(REQUEST, NO_RUN, money=off, **{field: (row,)})) == []
+
+
 def test_a_reserve_may_be_all_of_a_cap() -> None:
     """One block, a cap and a reserve that are equal; then a picodollar less of the cap."""
     whole = replace(

@@ -41,6 +41,24 @@ def test_so_it_is_for_one_task(proctor, option: str, tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+def test_a_command_agent_without_its_program_is_told_of_the_option(proctor, tmp_path: Path) -> None:
+    said = proctor("run", "--task", tmp_path, "--out", tmp_path / "run", "--agent", "command")
+    assert said.status == 2 and "name it with --command" in said.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_study_that_is_not_there_leaves_no_folder_behind(
+    proctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PROCTOR_RUNS", raising=False)
+    monkeypatch.chdir(tmp_path)
+    said = proctor("run", "nostudy")
+    assert said.status == 3 and "refused: study_not_found" in said.err and list(tmp_path.iterdir()) == []
+    # where a folder is named, the record is in it
+    assert proctor("run", "nostudy", "--out", "run").status == 3
+    assert [path.name for path in (tmp_path / "run/manifests").iterdir()] == ["0001.json"]
+
+
 def words_taken() -> list[tuple[tuple[str, ...], str | None]]:
     """Every command with each option of it that takes free words, and None for its arguments."""
 

@@ -124,7 +124,8 @@ def test_no_file_is_written_into_a_run(proctor, run: Path) -> None:
 
 
 def test_what_cannot_be_written_is_said(proctor, priced: Path, tmp_path: Path) -> None:
-    for place in (tmp_path, tmp_path / "nowhere/rows.csv"):
+    (tmp_path / "loop").symlink_to("loop")
+    for place in (tmp_path, tmp_path / "nowhere/rows.csv", tmp_path / "loop"):
         said = proctor("results", priced, "--csv", "-o", place)
         assert said.status == 3 and "output_unwritable" in said.err
 

@@ -10,11 +10,14 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from proctor.evidence.runfolder import RunFolder
+from proctor.study import Design
+from proctor.study.actors import AgentDesign
 from run_parts import Story, Try, design, make_run
 
 SRC = Path(__file__).resolve().parents[2] / "src"
@@ -98,6 +101,24 @@ async def test_a_run_that_was_interrupted_says_so_beside_its_results(proctor, tm
     assert "2 of 2 begun, without an end that counts" in said and "not begun" not in said
     assert "\nended      interrupted by SIGINT (exit status 130)\n" in said
     assert sum(line.startswith("begun  ") for line in proctor("show", tmp_path / "run").out.splitlines()) == 4
+
+
+def with_agents(**arms: str) -> Design:
+    frozen = design(("alpha",), tuple(arms))
+    said = {name: AgentDesign(name=agent, settings={}, timeout_sec=None) for name, agent in arms.items()}
+    return replace(frozen, arms=tuple(replace(arm, agent=said[arm.name]) for arm in frozen.arms))
+
+
+async def test_results_say_which_agent_they_are_of(proctor, tmp_path: Path) -> None:
+    await make_run(tmp_path / "one", with_agents(plain="oracle"))
+    of_it = "agent      oracle (the task's own solution, so these are no results of an agent)"
+    for command in ("results", "show"):
+        assert of_it in proctor(command, tmp_path / "one").out.splitlines()
+        assert proctor(command, tmp_path / "one", "--json").json()["agents"] == {"plain": "oracle"}
+    await make_run(tmp_path / "two", with_agents(plain="oracle", other="toolloop"))
+    lines = proctor("results", tmp_path / "two").out.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("agents     plain: oracle"))
+    assert lines[at + 1] == "           other: toolloop"
 
 
 def test_a_torn_last_line_is_left_out(proctor, run: Path) -> None:

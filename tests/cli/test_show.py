@@ -38,7 +38,11 @@ def test_a_name_of_several_trials_lists_them(proctor, run: Path) -> None:
     assert said.status == 2 and "alpha · plain · 1" in said.err and "alpha · skilled · 1" in said.err
     assert "beta" not in said.err
     said = proctor("show", run, "gamma")
-    assert said.status == 2 and "no trial 'gamma'" in said.err and "beta · plain · 1" in said.err
+    assert said.status == 2 and "no trial 'gamma'; it has" in said.err and "beta · plain · 1" in said.err
+    for near in ("bta/plain/1", "beta/plain/9"):
+        said = proctor("show", run, near)
+        assert said.status == 2 and "; the nearest are:" in said.err
+        assert "beta · plain · 1" in said.err and "alpha" not in said.err
 
 
 async def test_the_end_of_a_task_s_name_is_enough(proctor, tmp_path: Path) -> None:

@@ -188,9 +188,10 @@ def spend_confirmed(facts: Facts) -> Iterable[Refusal]:
 
 
 def _both(facts: Facts) -> tuple[MoneyFacts, Amounts] | None:
-    """What the study says and the amounts of it, where all of them are there."""
+    """What the study says and the amounts of it, where all of them are there, and each task and row was counted."""
     money = facts.money
-    if money is None:
+    # of what was refused nobody knows how many blocks it is: amounts that fit would be called wrong, and made so
+    if money is None or facts.tasks or facts.questions:
         return None
     amounts = amounts_of(money)
     return None if amounts is None else (money, amounts)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from proctor.report.reading import Reading, Row
 
 _LISTED = 20
+# names are compared one by one
+_MOST_TASKS = 5000
 
 
 def opened(path: Path) -> RunFolder:
@@ -99,8 +101,24 @@ def one_row(rows: Sequence[Row], text: str) -> Row:
     found = matching(rows, text)
     if len(found) == 1:
         return found[0]
-    shown = found or rows
+    shown = found or _near(rows, text) or rows
     listed = "\n".join(f"  {row.trial.id}  {safe(row.trial.label)}" for row in shown[:_LISTED])
     more = f"\n  and {len(shown) - _LISTED} more" if len(shown) > _LISTED else ""
-    what = f"{text!r} means {len(found)} trials" if found else f"the run has no trial {text!r}; it has"
+    nearest = "; the nearest are" if shown is not rows else "; it has"
+    what = f"{text!r} means {len(found)} trials" if found else f"the run has no trial {text!r}{nearest}"
     raise click.UsageError(f"{what}:\n{listed}{more}")
+
+
+def _near(rows: Sequence[Row], text: str) -> list[Row]:
+    """The trials of the task whose name is nearest; none where no task's is near, or there are very many."""
+    from proctor.core.near import closest
+
+    tasks = {row.trial.task for row in rows}
+    if len(tasks) > _MOST_TASKS:
+        return []
+    parts = text.strip().replace(" · ", "/").strip("/").split("/")
+    # a task's name may hold slashes, and model, arm and epoch may follow it
+    heads = ["/".join(parts[:end]) for end in range(len(parts), 0, -1)]
+    exact = next((head for head in heads if head in tasks), None)
+    task = exact or next((near for head in reversed(heads) if (near := closest(head, tasks, 0.7))), None)
+    return [row for row in rows if row.trial.task == task]

@@ -95,6 +95,7 @@ def _text(reading: Reading, form: str, out: TextIO) -> None:
 
 
 def _record(reading: Reading) -> dict[str, Any]:
+    from proctor.report.agents import agents_record
     from proctor.report.cells import cells
     from proctor.report.claims import claims_record
     from proctor.report.comparing import comparisons
@@ -112,6 +113,7 @@ def _record(reading: Reading) -> dict[str, Any]:
         "ended": reading.state.ended,
         "in_flight": list(reading.state.open),
         "synthetic": list(reading.design.synthetic),
+        "agents": agents_record(reading.design),
         "grades": reading.grades(),
         "cells": [each.as_record() for each in cells(reading)],
         "attempts": [

@@ -63,7 +63,11 @@ if TYPE_CHECKING:
 @click.option("--quiet", is_flag=True, help="No progress.")
 @json_option
 def run(study: Path | None, task: Path | None, as_json: bool, quiet: bool, yes: bool, **options: Any) -> int:
-    """Run STUDY (a study.toml or its folder), or one task with --task."""
+    """Run STUDY (a study.toml or its folder), or one task with --task.
+
+    A task is run by the agent `oracle` unless --agent names another: that is the task's own solution, which says that
+    the task can be passed, and nothing of an agent.
+    """
     if (study is None) == (task is None):
         what = "not both" if study is not None else "and neither is named"
         raise click.UsageError(f"a run is of a study, or of one task with --task, {what}")
@@ -72,6 +76,8 @@ def run(study: Path | None, task: Path | None, as_json: bool, quiet: bool, yes: 
         raise click.UsageError(
             "--agent, --command, --files, --network, --sandbox, --rootfs and --substitute go with --task"
         )
+    if options["agent"] == "command" and options["program"] is None:
+        raise click.UsageError("--agent command runs a program of yours: name it with --command")
     from proctor.runner.launch import Launch, launch
 
     how = Launch(command="run", study=study, task=task, **options)

@@ -21,7 +21,11 @@ def replaced(path: Path) -> Iterator[BinaryIO]:
         Refusal: `output_unwritable`: it lies inside a run folder, something that is no plain file stands there, or
             the system does not let it be written.
     """
-    target = path.resolve()
+    try:
+        target = path.resolve()
+    except (OSError, RuntimeError) as error:
+        # a loop of links, or a current folder that is gone
+        raise _refusal(path, f"it cannot be written: {getattr(error, 'strerror', None) or error}") from error
     if (inside := inside_run(target)) is not None:
         raise _refusal(path, inside)
     if target.exists() and not target.is_file():

@@ -13,6 +13,7 @@ from proctor.core.reasons import Reason
 from proctor.evidence.entries import Entry
 from proctor.evidence.kinds import Kind
 from proctor.evidence.withheld import WITHHELD
+from proctor.report.agents import agent_lines, agents_record
 from proctor.report.anchored import anchored, anchored_lines
 from proctor.report.claims import claims_lines
 from proctor.report.costs import synthetic_lines
@@ -69,6 +70,7 @@ def overview_record(reading: Reading, openings: Openings) -> dict[str, Any]:
         "complete": reading.complete,
         "hypotheses": [asdict(claim) for claim in reading.design.hypotheses],
         "synthetic": list(reading.design.synthetic),
+        "agents": agents_record(reading.design),
         "spend": None if money is None else money.as_record(),
         "totals": reading.state.totals(len(reading.rows)),
         "journal_entries": reading.state.entries,
@@ -98,6 +100,7 @@ def overview_lines(path: Path, reading: Reading, openings: Openings) -> list[str
         *field("study", f"{safe(design.study.name)} · {safe(design.stage.name)}"),
         *field("run", f"{(state.admitted or {}).get('run_id')} in {safe(short_path(path))}"),
         *(field("copy", "public: `proctor verify` says how much is withheld") if is_copy else []),
+        *agent_lines(design),
         *field("design", f"sha256:{design.sha256}"),
         *field("key", str(fingerprint(reading))),
         *field("journal", count(state.entries, "entry", "entries")),

@@ -25,7 +25,7 @@ def rest_record(reading: Reading, *, live: bool) -> dict[str, Any]:
     """
     state = reading.state
     money = spend_of(reading.design, state)
-    labels = {row.last_attempt: f"{row.trial.task} · {row.trial.arm} · {row.trial.epoch}" for row in reading.rows}
+    labels = {row.last_attempt: row.trial.label for row in reading.rows}
     return {
         "answers": False,
         "planned": len(reading.rows),

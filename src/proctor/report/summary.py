@@ -15,6 +15,7 @@ from proctor.core.outcomes import GradeState
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.evidence.runfolder import RunFolder
+from proctor.report.agents import agent_lines
 from proctor.report.anchored import anchored, anchored_lines
 from proctor.report.cells import CellResult, cells
 from proctor.report.compared import comparison_lines
@@ -26,7 +27,7 @@ from proctor.report.paired import Pairs, paired_counts
 from proctor.report.reading import Reading, Row, read_run
 from proctor.report.selected import selection_text
 from proctor.report.spending import spend_of
-from proctor.report.text import command, count, safe, short_path, table
+from proctor.report.text import command, count, safe, short_path, table, with_model
 from proctor.report.trial import short_id
 
 # what these two mean for a run; for other commands they mean more
@@ -107,7 +108,7 @@ def results_lines(reading: Reading) -> list[str]:
     groups, results = reading.groups(), cells(reading)
     compared = comparisons(reading)
     part = selection_text(reading.design)
-    lines = ["", *synthetic_lines(reading.design), *([safe(part)] if part else [])]
+    lines = ["", *synthetic_lines(reading.design), *([safe(part)] if part else []), *agent_lines(reading.design), ""]
     lines += _grades_table(groups, results)
     lines += _ungraded(groups, reading.rows)
     lines += _repeats(results)
@@ -179,7 +180,7 @@ def _repeats(results: Sequence[CellResult]) -> list[str]:
             rates = [
                 None if rate is None else f"{float(100 * rate):.1f} %" for rate in (found.any_passes, found.all_pass)
             ]
-            rows.append([_cell_name(each.model, each.arm), found.k, *rates, f"{found.tasks}/{found.planned}"])
+            rows.append([with_model(each.model, each.arm), found.k, *rates, f"{found.tasks}/{found.planned}"])
     head = ["repeats", "k", "pass@k: any of k", "pass^k: all of k", "tasks with k graded"]
     return ["", *table(head, rows, right=[1])] if rows else []
 
@@ -191,7 +192,12 @@ def _fraction(rate: dict[str, Any]) -> str:
 def _ungraded(groups: list[dict[str, Any]], planned: Sequence[Row]) -> list[str]:
     begun = Counter((row.trial.model, row.trial.arm) for row in planned if not row.final and row.tries.attempts)
     rows = [
-        [_cell_name(group["model"], group["arm"]), count, reason, _means(reason, count, begun[group["model"], group["arm"]])]
+        [
+            with_model(group["model"], group["arm"]),
+            count,
+            reason,
+            _means(reason, count, begun[group["model"], group["arm"]]),
+        ]
         for group in groups
         for reason, count in group["ungraded_by_reason"].items()
     ]
@@ -211,10 +217,6 @@ def _summary(reason_id: str) -> str:
     return reason.summary if reason else "(a reason that this version does not know)"
 
 
-def _cell_name(model: str | None, arm: str) -> str:
-    return arm if model is None else f"{model} · {arm}"
-
-
 def _pairs(pairs: list[Pairs]) -> list[str]:
     if not pairs:
         return []
@@ -224,7 +226,7 @@ def _pairs(pairs: list[Pairs]) -> list[str]:
         head = ["tasks (repeats averaged)", "both always", "first more", "second more", "never", "even"]
     rows = []
     for each in pairs:
-        name = _cell_name(each.model, f"{each.first} | {each.second}")
+        name = with_model(each.model, f"{each.first} | {each.second}")
         row = [name, each.both, each.first_only, each.second_only, each.neither]
         rows.append([*row, *([each.even] if repeated else []), each.not_compared])
     return ["", *table([*head, "not compared"], rows, right=range(1, len(head) + 1))]

@@ -109,7 +109,10 @@ def _stages(how: Launch, study: Path, beside: Path) -> tuple[str, list[str]]:
     fallback = (beside.resolve().name or "study", [how.stage or "main"])
     try:
         loaded = read_study(study, how.tables)
-    except Refusal:
+    except Refusal as refusal:
+        if refusal.reason is Reason.STUDY_NOT_FOUND and how.out is None:
+            # no folder is made in the name of a typing error, for a record that nobody would look for
+            raise
         return fallback
     if loaded.file is None:
         return fallback

@@ -32,7 +32,7 @@ WRONG_TYPE = Words(
     Family.STUDY, "A value has another type than the schema wants.", "Write it in the form that the message names."
 )
 INVALID_VALUE = Words(
-    Family.STUDY, "A value is outside of what the schema allows.", "Use one of the values that the message names."
+    Family.STUDY, "A value is outside of what the schema allows.", "Write it as the message says that it must be."
 )
 MONEY_INVALID = Words(
     Family.STUDY, "An amount of money is not an exact decimal string.", 'Write money as a string such as "145.00".'
