@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -74,6 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     path, *more = options.paths
     if len(more) == 1 and not documents.is_file(path) and documents.is_file(more[0]):
         parser.error("the attestation comes first, then the run that it speaks of")
+    if len(more) == 1 and not os.path.lexists(path):
+        parser.error(f"{path}: nothing stands there")
     if len(more) > 1 or (more and not documents.is_file(path)):
         parser.error("one run at a time; a second one goes with an attestation")
     if documents.is_file(path):
@@ -112,12 +115,14 @@ def _parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.N
 
 
 def _refuse_empty(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    """An empty path would be taken for the current folder."""
+    """An empty path would be taken for the current folder; behind an option, `--` is a list of nothing."""
     one = {"--design": options.design, "--key": options.key, "--since": options.since}
     several = {"RUN": options.paths, "--anchor": options.anchor, "--witness": options.witness}
     for name, words in [*((name, [word]) for name, word in one.items()), *several.items()]:
         if "" in words:
             parser.error(f"{name} is empty")
+        if [] in words:
+            parser.error(f"{name} names nothing")
 
 
 def _say(text: str) -> None:

@@ -33,6 +33,9 @@ def start_of_file(name: str | PathLike[str], most: int) -> bytes:
         with os.fdopen(descriptor, "rb") as file:
             regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
             content = file.read(most) if regular else b""
+            # of a plain file that is none: it has nothing just now, and who reads it does not wait
+            if content is None:
+                raise Unreadable("cannot be read: it has nothing to be read now")
     except (OSError, ValueError) as error:
         words = error.strerror if isinstance(error, OSError) else None
         raise Unreadable(f"cannot be read: {words or 'no such name can be'}") from error

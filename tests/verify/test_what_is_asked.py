@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from primitives import Signer
 from proof_plants import WITNESS, Growth, Receipt, note
 from stories import full_story
 
-from proctor_verify import notes, verify
+from proctor_verify import notes, verify, verify_design
 from proctor_verify.cli import main
 from proctor_verify.documents import verify_file
 from proctor_verify.errors import Unreadable
@@ -147,6 +148,30 @@ def test_what_is_no_checkpoint_is_told_to_be_none(run: Path, tmp_path: Path) -> 
     report = verify(run, KEY.vkey, since=str(other))
     assert report.exit_status == 2 and "is no checkpoint (" in str(report.unreadable)
     assert "`checkpoints/`" in str(report.unreadable)
+
+
+@pytest.mark.parametrize("option", ["--key", "--since", "--witness", "--anchor", "--design"])
+def test_a_value_that_ends_options_names_nothing(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([f"{option}=--", *([] if option == "--design" else ["RUN"])])
+    assert ended.value.code == 2 and "usage: " in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not os.access("/proc/kmsg", os.R_OK), reason="no such file may be read here")
+def test_a_plain_file_that_has_nothing_just_now_is_no_crash(tmp_path: Path) -> None:
+    # read to its end, it answers that it has nothing now
+    with open("/proc/kmsg", "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        while file.read(1 << 16):
+            pass
+    assert verify_design("/proc/kmsg").exit_status == 2
+    assert verify_file("/proc/kmsg").exit_status == 2
+
+
+def test_what_is_not_there_is_said_before_how_many(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for first, words in (("typo.json", "typo.json: nothing stands there"), (str(run), "one run at a time")):
+        with pytest.raises(SystemExit):
+            main([first, str(run)])
+        assert words in capsys.readouterr().err
 
 
 def test_one_folder_too_high_names_the_runs_below(run: Path, tmp_path: Path) -> None:
