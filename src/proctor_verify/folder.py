@@ -19,6 +19,11 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEAR = 3
 # What is judged should be the bytes that were digested: as far as they are few.
 _SMALL, _SEEN = 4096, 64
+# A hole takes no room, and to hash it takes as long as bytes do. Nobody minds it in files up to this size: some file
+# systems keep zeros as holes, and count what they hold late.
+MAX_HOLLOW = 64 << 20
+_HOLLOW = 1000
+_BLOCK = 512
 _UNSAFE = frozenset({"", ".", ".."})
 _DIRECTORY = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 
@@ -135,13 +140,19 @@ class Folder:
         """A plain file of so many bytes, for reading.
 
         Raises:
-            Unreadable: see `open`; or its size is another.
+            Unreadable: see `open`; or its size is another, or it is large and next to nothing of it is on the disk.
         """
         stream = self.open(path)
-        stands = os.fstat(stream.fileno()).st_size
+        found = os.fstat(stream.fileno())
+        stands, held = found.st_size, found.st_blocks * _BLOCK
+        fault = None
         if stands != size:
+            fault = f"is {stands:,} bytes long, not {size:,}"
+        elif stands > MAX_HOLLOW and held * _HOLLOW < stands:
+            fault = f"is nearly all hole, and is not read: {held:,} of its {stands:,} bytes take room on the disk"
+        if fault is not None:
             stream.close()
-            raise Unreadable(f"is {stands:,} bytes long, not {size:,}")
+            raise Unreadable(fault)
         return stream
 
     def digest(self, path: str, size: int) -> str:

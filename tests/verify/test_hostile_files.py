@@ -11,17 +11,21 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from plants import first_of
-from primitives import Signer, sha256
+from primitives import Body, Signer, sha256
 from steps import Late
 from stories import full_story
 
+from proctor.rollout.worlds import LOG_BYTES
 from proctor_verify import verify
 from proctor_verify.check import Check
+from proctor_verify.errors import Unreadable
+from proctor_verify.folder import MAX_HOLLOW, Folder
 from proctor_verify.journal import MAX_HASHED
 from proctor_verify.report import Report, render_text
 from proctor_verify.walk import MAX_UNREADABLE
@@ -314,3 +318,54 @@ def test_a_file_that_is_named_very_often_is_read_once(tmp_path: Path) -> None:
         return next(each.seen for each in report.results if each.check == "files.digests")
 
     assert looked_at(200) == looked_at(1)
+
+
+def _hollow(folder: Path, path: str, size: int) -> None:
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    with (folder / path).open("wb") as file:
+        file.truncate(size)
+
+
+TERABYTE = 1 << 40
+
+
+def test_a_file_that_is_nearly_all_hole_is_not_hashed(tmp_path: Path) -> None:
+    story = full_story()
+    attempt = story.find("attempt.admitted").body
+    files: list[Body] = []
+
+    def swell(entry: Body) -> None:
+        # one that nobody reads for what it says
+        files.append(next(file for file in entry["body"]["files"] if file["path"].startswith("agent/")))
+        files[0]["size"] = TERABYTE
+
+    story.find("attempt.files").after = swell
+    folder = story.write(tmp_path / "run")
+    path = f"{attempt['folder']}/{files[0]['path']}"
+    _hollow(folder, path, TERABYTE)
+    told = _bounded(folder)
+    [digests] = [check for check in told["checks"] if check["check"] == "files.digests"]
+    assert [(found["path"], "nearly all hole" in found["seen"]) for found in digests["findings"]] == [(path, True)]
+
+
+def test_a_blob_that_is_nearly_all_hole_is_not_hashed(tmp_path: Path) -> None:
+    story = full_story()
+    ref = next(step for step in story.entries() if "path" in step.body.get("instruction", {})).body["instruction"]
+    ref["size"] = TERABYTE
+    folder = story.write(tmp_path / "run")
+    _hollow(folder, ref["path"], TERABYTE)
+    told = _bounded(folder)
+    assert _failed(told) == {"blobs.files"}
+
+
+@pytest.mark.parametrize("size", [MAX_HOLLOW, MAX_HOLLOW + 1])
+def test_what_the_runner_may_bring_out_is_read_whatever_a_file_system_makes_of_it(tmp_path: Path, size: int) -> None:
+    folder = Folder(tmp_path)
+    try:
+        _hollow(tmp_path, "zeros", size)
+        with pytest.raises(Unreadable, match="hole") if size > LOG_BYTES else nullcontext():
+            assert folder.digest("zeros", size) == sha256(bytes(size))
+        (tmp_path / "written").write_bytes(bytes(size))
+        assert folder.digest("written", size) == sha256(bytes(size))
+    finally:
+        folder.close()
