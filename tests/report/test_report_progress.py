@@ -8,7 +8,7 @@ import re
 import pytest
 
 from proctor.core.outcomes import Outcome
-from proctor.report.progress import MANY, Progress
+from proctor.report.progress import MANY, Progress, Tally
 from proctor.report.text import width
 
 COLUMNS = 40
@@ -38,6 +38,15 @@ def shown(stream: io.StringIO, planned: int = 2) -> list[str]:
         progress.final(LONG, "fail", "below_threshold")
         progress.final("al\x1b[2Jpha · plain · 1", "ungraded", "reward_missing")
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue()).replace("\r", "\n").splitlines()
+
+
+@pytest.mark.usefixtures("narrow")
+def test_that_nothing_new_starts_is_not_cut_off() -> None:
+    tally = Tally(900, 600, in_flight={"a": "agent"}, superseded=10, replaced=10)
+    tally.draining = "SIGINT"
+    assert tally.line().startswith("draining (SIGINT) · 600/900 done")
+    tally.draining, tally.paused = None, True
+    assert tally.line().startswith("paused · ")
 
 
 def finals(lines: list[str]) -> list[str]:

@@ -8,26 +8,18 @@ from fractions import Fraction
 from proctor.core.claims import ClaimTest
 from proctor.core.money import Usd
 from proctor.report.comparing import Comparison, Decision
-from proctor.report.text import dollars, table, with_model
+from proctor.report.text import dollars, field, safe, with_model
 
 _FINDS = "finds from: the smallest true difference that a run like this finds with 80 % power"
+_INDENT = 14
 _CLUSTERED = "tasks stand in clusters: the interval takes that in, McNemar's test does not"
 
 
 def comparison_lines(compared: Sequence[Comparison]) -> list[str]:
-    """Two tables at most, and what is to be known of them; nothing without a comparison."""
+    """A block for each, what was preregistered first, and what is to be known of them; nothing without a comparison."""
     claimed = [each for each in compared if each.claim is not None]
     others = [each for each in compared if each.claim is None]
-    lines = []
-    if claimed:
-        head = ["preregistered", "compared", *_HEAD, "p (Holm)", "alpha", "decision"]
-        rows = [
-            [each.claim, _row_name(each), *_cells(each), p_text(each.adjusted), each.alpha, decision_text(each)]
-            for each in claimed
-        ]
-        lines += ["", *table(head, rows)]
-    if others:
-        lines += ["", *table(["not preregistered", *_HEAD], [[_row_name(each), *_cells(each)] for each in others])]
+    lines = [line for each in [*claimed, *others] for line in _block(each)]
     if compared:
         lines.append(_FINDS)
     if any(
@@ -37,20 +29,34 @@ def comparison_lines(compared: Sequence[Comparison]) -> list[str]:
     return lines
 
 
-_HEAD = ("tasks", "difference", "95 % interval", "bounds, all tasks", "finds from", "p", "test")
+def _block(each: Comparison) -> list[str]:
+    label = "not preregistered" if each.claim is None else f"preregistered {safe(each.claim)}"
+    rows = [] if each.claim is None else [("decision", f"{decision_text(each)} (alpha {each.alpha})")]
+    rows += [("difference", _difference(each)), ("p", _p(each)), ("tasks", f"{each.compared}/{each.planned}")]
+    if (found := finds_text(each)) is not None:
+        rows.append(("finds from", found))
+    head = f"{label}: {safe(_row_name(each))}"
+    return ["", head, *(line for name, text in rows for line in field(f"  {name}", text, _INDENT))]
 
 
-def _cells(each: Comparison) -> list[str | None]:
-    found, low_high = each.estimate, None if each.estimate is None else each.estimate.interval
-    return [
-        f"{each.compared}/{each.planned}",
-        None if found is None else amount_text(each, found.mean, signed=True),
-        None if low_high is None else range_text(each, Fraction(low_high.low), Fraction(low_high.high)),
-        None if each.bounds is None else range_text(each, *each.bounds),
-        finds_text(each),
-        p_text(None if each.p is None else each.p.p, None if each.p is None else each.p.error),
-        f"{each.test}, {each.direction.value}",
-    ]
+def _difference(each: Comparison) -> str:
+    parts = []
+    if each.estimate is not None:
+        parts.append(amount_text(each, each.estimate.mean, signed=True))
+        low_high = each.estimate.interval
+        if low_high is not None:
+            parts.append(f"95 % interval {range_text(each, Fraction(low_high.low), Fraction(low_high.high))}")
+    if each.bounds is not None:
+        parts.append(f"bounds over all tasks {range_text(each, *each.bounds)}")
+    return ", ".join(parts) or "-"
+
+
+def _p(each: Comparison) -> str:
+    how = f"{each.test}, {each.direction.value}"
+    if each.p is None:
+        return f"- ({how})"
+    by_itself = f"{p_text(each.p.p, each.p.error)} ({how})"
+    return by_itself if each.claim is None else f"{by_itself}, {p_text(each.adjusted) or '-'} by Holm"
 
 
 def _row_name(each: Comparison) -> str:

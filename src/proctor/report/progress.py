@@ -66,7 +66,10 @@ class Tally:
     def line(self, *, with_money: bool = True) -> str:
         """All of it in one line; the money may be left to lines of its own."""
         left = self.left_sec()
+        # first, where no narrow terminal cuts it off
+        state = f"draining ({self.draining})" if self.draining else "paused" if self.paused else None
         parts = [
+            *([state] if state else []),
             f"{self.done}/{self.planned} done",
             f"{self.grades['pass']} pass",
             f"{self.grades['fail']} fail",
@@ -82,10 +85,6 @@ class Tally:
             parts.append(money.line())
         if left is not None and self.done < self.planned:
             parts.append(f"{human(left)} left")
-        if self.draining:
-            parts.append(f"draining ({self.draining})")
-        elif self.paused:
-            parts.append("paused")
         return " · ".join(parts)
 
 

@@ -136,23 +136,30 @@ def _grades_table(groups: list[dict[str, Any]], results: Sequence[CellResult]) -
     modelled = any(group["model"] is not None for group in groups)
     head = [*(["model"] if modelled else []), "arm", "planned", *GradeState]
     first_number = len(head) - 4
-    head += ["pass / planned", "95 % interval", "graded only", "bounds", *(["mean reward"] if partial else [])]
+    head += ["pass / planned", "95 % interval", *(["mean reward"] if partial else [])]
     rows = []
     for group in groups:
-        graded, bounds = group["graded_only"], group["bounds"]
-        star = "" if graded["comparable"] else " *"
         row = [*([group["model"]] if modelled else []), group["arm"], group["planned"]]
         row += [group["pass"], group["fail"], group["ungraded"], _rate(group["headline"])]
-        row += [_interval(intervals[group["model"], group["arm"]]), _rate(graded) + star]
-        row.append(f"[{_fraction(bounds['low'])}, {_fraction(bounds['high'])}]")
+        row.append(_interval(intervals[group["model"], group["arm"]]))
         if partial:
             mean = group["mean_reward"]
             row.append(None if mean["decimal"] is None else mean["decimal"] + ("" if mean["comparable"] else " *"))
         rows.append(row)
-    lines = table(head, rows, right=range(first_number, first_number + 4))
-    if any("*" in line for line in lines[1:]) and any(not group["graded_only"]["comparable"] for group in groups):
-        lines.append(_NOT_COMPARABLE)
-    return lines
+    return [*table(head, rows, right=range(first_number, first_number + 4)), *_graded_only(groups)]
+
+
+def _graded_only(groups: list[dict[str, Any]]) -> list[str]:
+    """What is the same as the headline where all is graded: the rate of what is, and the headline's bounds."""
+    if all(group["graded_only"]["comparable"] for group in groups):
+        return []
+    rows = []
+    for group in groups:
+        graded, bounds = group["graded_only"], group["bounds"]
+        rate = _rate(graded) + ("" if graded["comparable"] else " *")
+        within = f"[{_fraction(bounds['low'])}, {_fraction(bounds['high'])}]"
+        rows.append([with_model(group["model"], group["arm"]), rate, within])
+    return ["", *table(["graded only", "pass / graded", "bounds of pass / planned"], rows), _NOT_COMPARABLE]
 
 
 def _is_partial(group: dict[str, Any]) -> bool:
