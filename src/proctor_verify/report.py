@@ -15,6 +15,8 @@ from proctor_verify.tables import Group, table
 SHOWN_FINDINGS = 5
 SHOWN_CHARS = 240
 _WIDTH = 80
+# Of what a run is held against, nothing else is a fault of its own when this one is another than was admitted.
+_CAUSE = "design.digest"
 EXPLAIN = "what a check asks: `proctor explain CHECK`"
 OPEN = (
     "the run is open: its last entry is {last}. It goes on, or its process died (`proctor status RUN` says which), or "
@@ -268,6 +270,8 @@ def ending(results: Sequence[Result], lenient: str | None) -> list[str]:
     for why, checks in doubts.items():
         more = f" and {len(checks) - SHOWN_FINDINGS:,} more" if len(checks) > SHOWN_FINDINGS else ""
         lines += wrapped("", f"cannot be told: {', '.join(checks[:SHOWN_FINDINGS])}{more}: {why}", "  ")
+    if _CAUSE in failed and len(failed) > 1:
+        lines += wrapped("", f"first of all: {_CAUSE}; what else does not hold may follow from that", "  ")
     return [*lines, EXPLAIN] if lines else []
 
 

@@ -208,7 +208,7 @@ def verify_receipt(
         facts={
             "trial": f"{_label(receipt.trial)} ({trial_id(receipt.trial)})",
             "grade": said,
-            "run": f"{run}, entry {receipt.index:,} of {head.size:,}",
+            "run": f"{run}, entry {receipt.index:,} of {head.size:,}, counted from 0",
             "signed by": f"{receipt.key.name}, {receipt.key.fingerprint}",
             "anchored": "; ".join(_place(each) for each in receipt.anchored) or "nowhere, by its own word",
         },

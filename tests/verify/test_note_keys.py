@@ -166,6 +166,32 @@ def test_what_looks_like_no_vkey_is_the_name_of_a_file(
         notes.trust_root(name)
 
 
+def test_what_is_no_key_is_told_by_what_it_is(tmp_path: Path) -> None:
+    listing = tmp_path / "listing"
+    listing.write_text(f"fingerprint  {MINE.fingerprint}\npublic key   {MINE.vkey}\n")
+    private = tmp_path / "operator.key"
+    private.write_text("PRIVATE+KEY+proctor-operator+00000000+AA==\n")
+    for argument, words in (
+        (str(listing), "holds something else than one public key"),
+        (MINE.fingerprint.removeprefix("sha256:"), "put sha256: before them"),
+        (MINE.fingerprint.removeprefix("sha256:").upper(), "put sha256: before them"),
+        (MINE.fingerprint.upper(), "all in lower case"),
+        (f"SHA256:{MINE.fingerprint.removeprefix('sha256:')}", "all in lower case"),
+        (str(private), "this is a private key, which stays with its owner"),
+        (private.read_text(), "this is a private key, which stays with its owner"),
+        (MINE.vkey[:-1] + ("B" if MINE.vkey.endswith("A") else "A"), "mistyped, or cut: its parts do not fit"),
+        (MINE.vkey[:-4], "or mistyped, or cut"),
+        ("nothing there", "No such file"),
+    ):
+        with pytest.raises(Unreadable, match=words.replace("(", r"\(").replace(")", r"\)")):
+            notes.trust_root(argument)
+    for argument in (MINE.fingerprint, MINE.fingerprint.upper(), MINE.fingerprint.removeprefix("sha256:")):
+        with pytest.raises(Unreadable, match="a fingerprint is not enough for a witness"):
+            notes.witness_key(argument)
+    with pytest.raises(Unreadable, match="neither a public key"):
+        notes.witness_key("nothing there")
+
+
 def parsed(data: bytes) -> Note | None:
     try:
         return notes.parse(data)

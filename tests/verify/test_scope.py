@@ -110,6 +110,15 @@ def test_what_cannot_be_told_stands_with_its_reason_above_the_verdict(
     assert last.count("there is no design to go by") == 1 and " more: there is no design" in last
 
 
+def test_where_the_design_is_another_that_is_said_first(tmp_path: Path) -> None:
+    run = full_story().write(tmp_path / "run")
+    file = run / "design.json"
+    file.write_bytes(file.read_bytes().replace(b'"seed":8', b'"seed":9'))
+    report = verify(run, KEY.vkey)
+    assert {"design.digest", "blocks.drawn"} <= set(report.failed())
+    assert "first of all: design.digest; what else" in " ".join(render_text(report).split())
+
+
 def test_what_is_not_known_is_not_said() -> None:
     assert Scope(None, 8).marks == () and Scope(None, 8).complete is None
     assert list(Scope({}, 8).caveats()) == [

@@ -14,10 +14,9 @@ from primitives import Signer
 from proof_plants import WITNESS, Growth, Receipt, note
 from stories import full_story
 
-from proctor_verify import notes, verify, verify_design
+from proctor_verify import verify, verify_design
 from proctor_verify.cli import main
 from proctor_verify.documents import verify_file
-from proctor_verify.errors import Unreadable
 from proctor_verify.report import render_text
 from proctor_verify.standalone import FileReport
 from proctor_verify.standalone import render_text as render_file
@@ -96,32 +95,6 @@ def test_an_envelope_may_be_called_as_it_likes(run: Path, tmp_path: Path) -> Non
     path = tmp_path / "design.json"
     path.write_text(json.dumps(seal(json.dumps(statement(run)).encode(), KEY)))
     assert verify_file(path, KEY.vkey).unreadable is None
-
-
-def test_what_is_no_key_is_told_by_what_it_is(tmp_path: Path) -> None:
-    listing = tmp_path / "listing"
-    listing.write_text(f"fingerprint  {KEY.fingerprint}\npublic key   {KEY.vkey}\n")
-    private = tmp_path / "operator.key"
-    private.write_text("PRIVATE+KEY+proctor-operator+00000000+AA==\n")
-    for argument, words in (
-        (str(listing), "holds something else than one public key"),
-        (KEY.fingerprint.removeprefix("sha256:"), "put sha256: before them"),
-        (KEY.fingerprint.removeprefix("sha256:").upper(), "put sha256: before them"),
-        (KEY.fingerprint.upper(), "all in lower case"),
-        (f"SHA256:{KEY.fingerprint.removeprefix('sha256:')}", "all in lower case"),
-        (str(private), "this is a private key, which stays with its owner"),
-        (private.read_text(), "this is a private key, which stays with its owner"),
-        (KEY.vkey[:-1] + ("B" if KEY.vkey.endswith("A") else "A"), "mistyped, or cut: its parts do not fit"),
-        (KEY.vkey[:-4], "or mistyped, or cut"),
-        ("nothing there", "No such file"),
-    ):
-        with pytest.raises(Unreadable, match=words.replace("(", r"\(").replace(")", r"\)")):
-            notes.trust_root(argument)
-    for argument in (KEY.fingerprint, KEY.fingerprint.upper(), KEY.fingerprint.removeprefix("sha256:")):
-        with pytest.raises(Unreadable, match="a fingerprint is not enough for a witness"):
-            notes.witness_key(argument)
-    with pytest.raises(Unreadable, match="neither a public key"):
-        notes.witness_key("nothing there")
 
 
 def test_a_place_that_may_be_another_than_was_meant(tmp_path: Path) -> None:
