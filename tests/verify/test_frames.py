@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from builder import Story
 from designs import make_design
+from money_stories import money_story
 from primitives import Body, sha256
 
 # More than are remembered: what is forgotten is looked at again.
@@ -89,3 +90,25 @@ def test_a_blob_that_is_named_again_is_looked_at_once(tmp_path: Path) -> None:
     s = _story(ref, ref)
     s.files[ref["path"]] = b"large"
     assert _said(s, tmp_path, "blobs.files") == "blobs: 1"
+
+
+def test_a_chunk_map_that_is_named_again_is_read_once_and_held_against_each_response(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from proctor_verify import verify
+    from proctor_verify.checks.chunks import Chunks
+    from proctor_verify.folder import Folder
+
+    s = money_story()
+    ended = [step for step in s.entries() if step.kind == "exchange.ended" and step.body["response"] is not None]
+    chunks, long, short = s.blob(b"[[0,0],[7,1]]"), s.blob(bytes(8)), s.blob(bytes(7))
+    for step in ended:
+        step.body.update(chunks=chunks, response=long)
+    ended[-1].body["response"] = short
+    s.repack()
+    folder, read = s.write(tmp_path / "run"), Folder.read_part
+    reads = []
+    monkeypatch.setattr(Folder, "read_part", lambda self, path, *at: (reads.append(path), read(self, path, *at))[1])
+    (found,) = verify(folder, checks=[Chunks]).results
+    assert (len(reads), len(ended) > 2, found.count) == (1, True, 1)
+    assert "the response has 7 bytes" in found.findings[0].seen

@@ -7,9 +7,10 @@ from itertools import pairwise
 from typing import Any
 
 from proctor_verify.check import Check
-from proctor_verify.checks.packs import MAX_FRAME, inflated
+from proctor_verify.checks.packs import MAX_FRAME, REMEMBERED, identity, inflated
 from proctor_verify.errors import Unreadable
 from proctor_verify.journal import Entry
+from proctor_verify.run import Run
 
 MAX_CHUNKS = 32_768
 _NUMBER = rb"(?:0|[1-9][0-9]{0,15})"
@@ -26,6 +27,11 @@ class Chunks(Check):
     noun = "chunk maps"
     kinds = ("exchange.ended",)
 
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        # one map may be large, and named very often
+        self._known: dict[tuple[Any, ...], int | str | None] = {}
+
     def entry(self, entry: Entry) -> None:
         ref, response = entry.body["chunks"], entry.body["response"]
         if ref is None or response is None:
@@ -40,6 +46,16 @@ class Chunks(Check):
             self.fail_at(entry, f"the chunk map of {entry.body['exchange']} {fault}")
 
     def _fault(self, ref: dict[str, Any], size: int) -> str | None:
+        key = identity(ref)
+        found = self._known[key] if key in self._known else self._last(ref)
+        if len(self._known) < REMEMBERED:
+            self._known[key] = found
+        if isinstance(found, int) and found >= size:
+            return f"begins a chunk at {found}, and the response has {size} bytes"
+        return found if isinstance(found, str) else None
+
+    def _last(self, ref: dict[str, Any]) -> int | str | None:
+        """Where the last chunk of a map begins; else what is wrong with it, None where another check says so."""
         if ref["size"] > MAX_FRAME or ref["length"] > 2 * MAX_FRAME:
             return None  # said by packs.frames
         try:
@@ -56,6 +72,4 @@ class Chunks(Check):
             return f"has {len(pairs)} pairs"
         if any(later[0] <= earlier[0] or later[1] < earlier[1] for earlier, later in pairwise(pairs)):
             return "has offsets that do not rise, or times that fall"
-        if pairs[-1][0] >= size:
-            return f"begins a chunk at {pairs[-1][0]}, and the response has {size} bytes"
-        return None
+        return pairs[-1][0]

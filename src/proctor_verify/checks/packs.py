@@ -19,8 +19,9 @@ from proctor_verify.schema import BLOB_FIELDS
 
 MAX_FRAME = 1 << 20
 MAX_PACK = 256 << 20
-_REMEMBERED = 4096
-_identity = itemgetter("blob", "size", "pack", "offset", "length", "encoding", "stored_sha256")
+# Frames that are named again need not be looked at again: of so many, which bounds the memory that takes.
+REMEMBERED = 4096
+identity = itemgetter("blob", "size", "pack", "offset", "length", "encoding", "stored_sha256")
 # As packs are numbered, from 0001 on.
 _PACK = re.compile(r"(?!0000)(?:[0-9]{4}|[1-9][0-9]{4,8})\.pack")
 
@@ -80,7 +81,7 @@ class Frames(Check):
                 self._frame(entry, ref)
 
     def _frame(self, entry: Entry, ref: dict[str, Any]) -> None:
-        key = _identity(ref)
+        key = identity(ref)
         if key in self._known:
             return
         self.looked += 1
@@ -98,7 +99,7 @@ class Frames(Check):
                 self._not_there(entry, f"names bytes {offset} to {offset + length} of {pack}, across frames")
                 return
             self._end = max(self._end, offset + length)
-        if len(self._known) < _REMEMBERED:
+        if len(self._known) < REMEMBERED:
             self._known.add(key)
         self._look(ref)
 

@@ -5,6 +5,7 @@ import { picodollars } from "../numbers.mjs";
 import { Prices } from "../prices.mjs";
 import { isCount, isObject } from "../types.mjs";
 
+const MAX_KNOWN = 4096;
 const MAX_CHUNKS = 32768;
 
 /** Whether a route counts tokens, and whether it is one of the model's format. */
@@ -21,6 +22,7 @@ export class Exchanges {
     this.packs = packs;
     this.money = money;
     this.prices = new Map(design.value.models.map((model) => [model.name, new Prices(model.price)]));
+    this.maps = new Map(); // frame -> what its chunk map is: one may be large, and named very often
   }
 
   entry({ kind, body, where }, attempt, state) {
@@ -150,19 +152,28 @@ export class Exchanges {
     const content = this.packs.content(ref);
     if (content === null) return;
     let map;
+    const frame = JSON.stringify(ref);
+    const { why, last } = this.maps.get(frame) ?? this.#map(ref);
+    if (this.maps.size < MAX_KNOWN) this.maps.set(frame, { why, last });
+    if (why !== undefined) say(why);
+    else if (last >= body.response.size) say("goes beyond its response");
+  }
+
+  /** Where the last chunk of a map begins, or why it is none; neither where that is said of its frame. */
+  #map(ref) {
     try {
       map = readCanonical(content);
     } catch (error) {
       if (!(error instanceof JsonFault)) throw error;
-      say(error.message);
-      return;
+      return { why: error.message };
     }
     const pair = (one) => Array.isArray(one) && one.length === 2 && one.every(isCount);
     if (isObject(map) || !Array.isArray(map) || map.length === 0 || map.length > MAX_CHUNKS || !map.every(pair)) {
-      say("is no list of pairs");
-    } else if (map[0][0] !== 0 || map[0][1] !== 0) say("does not begin with [0, 0]");
-    else if (map.some(([offset, ns], i) => i > 0 && (offset <= map[i - 1][0] || ns < map[i - 1][1]))) say("falls");
-    else if (map[map.length - 1][0] >= body.response.size) say("goes beyond its response");
+      return { why: "is no list of pairs" };
+    }
+    if (map[0][0] !== 0 || map[0][1] !== 0) return { why: "does not begin with [0, 0]" };
+    const falls = map.some(([offset, ns], i) => i > 0 && (offset <= map[i - 1][0] || ns < map[i - 1][1]));
+    return falls ? { why: "falls" } : { last: map[map.length - 1][0] };
   }
 
   #attemptEnded(body, attempt, where) {
