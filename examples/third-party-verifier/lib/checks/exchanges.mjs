@@ -149,9 +149,6 @@ export class Exchanges {
       say("is no frame of a pack");
       return;
     }
-    const content = this.packs.content(ref);
-    if (content === null) return;
-    let map;
     const frame = JSON.stringify(ref);
     const { why, last } = this.maps.get(frame) ?? this.#map(ref);
     if (this.maps.size < MAX_KNOWN) this.maps.set(frame, { why, last });
@@ -164,6 +161,9 @@ export class Exchanges {
     try {
       map = readCanonical(content);
     } catch (error) {
+    const content = this.packs.content(ref);
+    if (content === null) return {};
+    let map;
       if (!(error instanceof JsonFault)) throw error;
       return { why: error.message };
     }
