@@ -158,12 +158,12 @@ export class Exchanges {
 
   /** Where the last chunk of a map begins, or why it is none; neither where that is said of its frame. */
   #map(ref) {
-    try {
-      map = readCanonical(content);
-    } catch (error) {
     const content = this.packs.content(ref);
     if (content === null) return {};
     let map;
+    try {
+      map = readCanonical(content);
+    } catch (error) {
       if (!(error instanceof JsonFault)) throw error;
       return { why: error.message };
     }
