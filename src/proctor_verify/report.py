@@ -17,7 +17,7 @@ SHOWN_CHARS = 240
 _WIDTH = 80
 # Of what a run is held against, nothing else is a fault of its own when this one is another than was admitted.
 _CAUSE = "design.digest"
-EXPLAIN = "what a check asks: `proctor explain CHECK`"
+EXPLAIN = "what a check asks: `proctor explain CHECK`, or `proctor verify --checks`"
 OPEN = (
     "the run is open: its last entry is {last}. It goes on, or its process died (`proctor status RUN` says which), or "
     "its end was cut off. Verify it when it ended; one that died, after `proctor resume RUN`"

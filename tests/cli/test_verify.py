@@ -79,6 +79,12 @@ def test_a_run_or_a_design(proctor, run: Path) -> None:
     assert said.status == 2 and "signed by nobody" in said.err
 
 
+def test_the_table_of_checks(proctor, run: Path) -> None:
+    assert "| `anchors.remote` | what stands at each place" in proctor("verify", "--checks").out
+    said = proctor("verify", run, "--checks")
+    assert said.status == 2 and "either RUN" in said.err
+
+
 @pytest.mark.parametrize("option", ["--key", "--since"])
 def test_two_answers_to_one_question_are_refused_by_both_programs(option: str, proctor, run: Path) -> None:
     said = proctor("verify", run, option, "a", option, "b")

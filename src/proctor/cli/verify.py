@@ -15,6 +15,7 @@ from proctor.cli.words import PATH, WORD
 @click.argument("run", required=False, type=PATH, shell_complete=run_folders)
 @click.argument("of", required=False, type=PATH, shell_complete=run_folders)
 @click.option("--design", metavar="FILE", type=PATH, help="Check a frozen design.json alone.")
+@click.option("--checks", is_flag=True, help="Say what is checked, and stop: a table of all checks.")
 @click.option(
     "--key",
     "keys",
@@ -52,6 +53,7 @@ def verify(
     run: Path | None,
     of: Path | None,
     design: Path | None,
+    checks: bool,
     keys: tuple[str, ...],
     anchors: tuple[str, ...],
     kept: tuple[str, ...],
@@ -71,21 +73,23 @@ def verify(
     """
     import sys
 
-    from proctor.runner.verifying import on_design, second_program
+    from proctor.runner.verifying import list_checks, on_design, second_program
 
     key, since = _one("--key", keys), _one("--since", kept)
-    if design is not None and run is None:
+    if checks and run is None and design is None:
+        command = list_checks(as_json=as_json)
+    elif design is not None and run is None:
         if key is not None or since is not None or anchors or witnesses:
             raise click.UsageError(
                 "a design alone is signed by nobody, and stands nowhere else: --key, --anchor, --since and --witness "
                 "go with a RUN"
             )
         command = on_design(design, as_json=as_json)
-    elif run is not None and design is None:
+    elif run is not None and design is None and not checks:
         command = second_program(run, key, as_json=as_json, anchors=anchors, since=since, witnesses=witnesses)
         command += [str(of)] if of is not None else []
     else:
-        raise click.UsageError("either RUN (with --key, where you have it) or --design FILE")
+        raise click.UsageError("either RUN (with --key, where you have it), --design FILE or --checks")
     sys.stdout.flush()
     return _wait_for(command)
 

@@ -44,14 +44,18 @@ def on_design(file: Path, *, as_json: bool) -> list[str]:
     return [sys.executable, "-P", "-m", "proctor_verify", *(["--json"] if as_json else []), f"--design={file}"]
 
 
+def list_checks(*, as_json: bool) -> list[str]:
+    """The command that says what is checked."""
+    return [sys.executable, "-P", "-m", "proctor_verify", *(["--json"] if as_json else []), "--checks"]
+
+
 def table_of_checks() -> list[dict[str, str]]:
     """What the second program checks: `check`, what it is `about`, and when it holds (`holds_when`).
 
     Raises:
         NoReport: it did not say.
     """
-    command = [sys.executable, "-P", "-m", "proctor_verify", "--checks", "--json"]
-    ended = subprocess.run(command, capture_output=True, check=False)
+    ended = subprocess.run(list_checks(as_json=True), capture_output=True, check=False)
     try:
         rows: list[dict[str, str]] = json.loads(ended.stdout)
     except ValueError as fault:
