@@ -8,8 +8,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from proctor.evidence.lock import Lock
 from proctor.evidence.runfolder import RunFolder
+from proctor.report import reading
 from proctor.runner.control import serve
 from run_parts import Story, Try, make_run
 
@@ -179,3 +182,13 @@ def test_status_and_logs_say_that_they_check_nothing_and_where_the_journal_is_br
     assert len(logs.out.splitlines()) == len(sound[1].out.splitlines())
     assert proctor("logs", run, "alpha/plain/1").err.startswith(words)
     assert proctor("status", run, "--json").json()["broken"].startswith(f"journal.jsonl:{line}: ")
+
+
+async def test_status_draws_no_plan_which_of_millions_of_trials_takes_its_time(
+    proctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make_run(tmp_path / "run", story=Story(default=(Try(left_open=True),), stop_after=1), end=None)
+    monkeypatch.setattr(reading, "plan", None)
+    said = proctor("status", tmp_path / "run")
+    assert said.status == 0 and "done       0/4 · " in said.out and "proctor resume" in said.out
+    assert "in flight  alpha · " in said.out or "in flight  beta · " in said.out

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from sys import intern
-from typing import Any
+from typing import Any, overload
 
-from proctor.core.ids import attempt_id, trial_folder
+from proctor.core.ids import attempt_id, trial_folder, trial_label
 from proctor.core.outcomes import SUPERSEDED, GradeState
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
@@ -109,14 +109,47 @@ class Row:
         return record
 
 
+class Rows(Sequence[Row]):
+    """Rows that are made when the first is asked for: of a design of millions of trials that takes its time.
+
+    Whoever only counts them, as `proctor status` does of a folder that somebody sent, does not wait for it.
+    """
+
+    def __init__(self, count: int, make: Callable[[], Iterable[Row]]) -> None:
+        self._count = count
+        self._make: Callable[[], Iterable[Row]] | None = make
+        self._made: tuple[Row, ...] = ()
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Row]: ...
+
+    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
+        return self._all()[index]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._all())
+
+    def _all(self) -> tuple[Row, ...]:
+        if self._make is not None:
+            self._made, self._make = tuple(self._make()), None
+        return self._made
+
+
 @dataclass(frozen=True)
 class Reading:
-    """A run that was read. `rows` are in the order of the plan."""
+    """A run that was read. `rows` are in the order of the plan; `in_flight` has the labels of attempts without end."""
 
     run: RunFolder
     design: Design
     state: RunState
-    rows: tuple[Row, ...]
+    rows: Sequence[Row]
+    in_flight: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -147,6 +180,7 @@ def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], 
     state = RunState()
     folders = frozenset(task.name for task in design.tasks if task.format != QUESTION)
     tries: dict[int, Tries] = {}
+    in_flight: dict[str, str] = {}
     wanted = {claim.endpoint.partition(":")[2] for claim in design.hypotheses if claim.endpoint.startswith("reward:")}
     for entry in read_entries(run.journal_path, validate=validate):
         kind = _known(entry)
@@ -155,6 +189,10 @@ def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], 
         state.apply(kind, entry.body)
         with understood(f"{JOURNAL}:{entry.seq + 1}"):
             _follow(tries, kind, entry.body, wanted, folders)
+            if kind is Kind.ATTEMPT_ADMITTED:
+                in_flight[entry.body["attempt"]] = _label(entry.body)
+            elif kind is Kind.ATTEMPT_ENDED:
+                in_flight.pop(entry.body["attempt"], None)
             if watch is not None:
                 watch(entry)
     said = (state.admitted or {}).get("design_sha256")
@@ -167,11 +205,12 @@ def read_run(run: RunFolder, *, validate: bool = True, watch: Callable[[Entry], 
         if own.spent is not None:
             # many trials use as many tokens as others, and from here on nothing is added
             own.spent.tokens = counts.setdefault(tuple(own.spent.tokens.items()), own.spent.tokens)
-    rows = (
-        _row(trial, state, tries, trial.task not in folders, trial.model in made_up, clusters.get(trial.task))
-        for trial in plan(design).trials()
-    )
-    return Reading(run, design, state, tuple(rows))
+
+    def rows() -> Iterator[Row]:
+        for trial in plan(design).trials():
+            yield _row(trial, state, tries, trial.task not in folders, trial.model in made_up, clusters.get(trial.task))
+
+    return Reading(run, design, state, Rows(design.trials, rows), in_flight)
 
 
 def grade_summary(planned: Iterable[Trial], state: RunState) -> dict[str, Any]:
@@ -244,6 +283,10 @@ def _follow(tries: dict[int, Tries], kind: Kind, body: Mapping[str, Any], wanted
         own.superseded += own.outcome in SUPERSEDED
         timing = body["timing"]
         own.duration_ns = sum(int(ns) for ns in timing.values()) if timing else None
+
+
+def _label(body: Mapping[str, Any]) -> str:
+    return trial_label(str(body["task"]), body["model"], str(body["arm"]), body["epoch"])
 
 
 def _trial_of(body: Mapping[str, Any]) -> int:

@@ -25,7 +25,6 @@ def rest_record(reading: Reading, *, live: bool) -> dict[str, Any]:
     """
     state = reading.state
     money = spend_of(reading.design, state)
-    labels = {row.last_attempt: row.trial.label for row in reading.rows}
     return {
         "answers": False,
         "planned": len(reading.rows),
@@ -33,7 +32,7 @@ def rest_record(reading: Reading, *, live: bool) -> dict[str, Any]:
         "complete": reading.complete,
         "resumes": not live and resumes(reading),
         "grades": {grade.value: state.grades[grade] for grade in GradeState},
-        "in_flight": [{"trial": labels.get(attempt, attempt), "phase": None} for attempt in state.open],
+        "in_flight": [{"trial": reading.in_flight.get(attempt, attempt), "phase": None} for attempt in state.open],
         "superseded": sum(counts.superseded for counts in state.counts.values()),
         "replaced": sum(counts.replaced for counts in state.counts.values()),
         "paused": state.paused and live,
@@ -57,7 +56,7 @@ def status_lines(record: Mapping[str, Any]) -> list[str]:
     """The record for people; `part` of it is what `selection_text` says, None where all of the stage is planned."""
     grades = record["grades"]
     counts = " · ".join(f"{grades[grade]} {grade}" for grade in GradeState)
-    lines = [_head(record), f"done       {record['done']}/{record['planned']} · {counts}"]
+    lines = [_head(record), f"done       {record['done']:,}/{record['planned']:,} · {counts}"]
     lines += [] if record["part"] is None else field("part", record["part"])
     if record["superseded"] or record["replaced"]:
         lines.append(f"attempts   {record['superseded']} superseded · {record['replaced']} replaced")
