@@ -15,11 +15,12 @@ from proctor_verify.prices import pico
 
 
 class Flight(NamedTuple):
-    """An exchange between its admission and its end; `free` is one that only counts tokens."""
+    """An exchange between its admission, in that opening, and its end; `free` is one that only counts tokens."""
 
     model: str
     held: int
-    free: bool = False
+    opening: int
+    free: bool
 
 
 @dataclass(slots=True)

@@ -236,7 +236,7 @@ class Run:
     def _exchange_admitted(self, body: dict[str, Any]) -> None:
         attempt = self.open.get(body["attempt"])
         if attempt is not None and attempt.model is not None and body["exchange"] not in attempt.flying:
-            flight = Flight(attempt.model, pico(body["held"]), body["route"].endswith(COUNTS))
+            flight = Flight(attempt.model, pico(body["held"]), self.opening, body["route"].endswith(COUNTS))
             attempt.flying[body["exchange"]] = flight
             attempt.next_exchange += 1
             attempt.unanswered.append(0)

@@ -119,6 +119,26 @@ def _(s: Story) -> None:
     s.repack()
 
 
+@of_money("attempts.joined", "all that an attempt may be, in the name of a trial that is not planned")
+def _(s: Story) -> None:
+    _unplanned(s, 0)
+    end = s.find("attempt.ended")
+    end.body.update(outcome="completed", exception=None)
+    s.files["trials/task-00000000/0/attempt.json"] = b"{}"
+    derived = s.fact("trials/task-00000000/0/", "attempt.json", role="derived")
+    kinds = ("agent.started", "answer.scored", "attempt.graded")
+    said = [Step(kind, {**s.find(kind).body, "attempt": NOBODY}) for kind in kinds]
+    s.insert_before(end, *said, Step("attempt.files", {"attempt": NOBODY, "files": [derived]}))
+    s.repack()
+
+
+@of_money("journal.recovered", "an opening that begins within an attempt, before its agent does")
+def _(s: Story) -> None:
+    resumed = s.find("run.resumed")
+    lost = s.find("attempt.ended", outcome="lost").body["attempt"]
+    s.move_before(s.find("agent.started", attempt=lost), resumed)
+
+
 def _renamed(s: Story, attempt: str, new: str) -> None:
     """An attempt at a question row by another id, wherever it is named."""
 

@@ -11,7 +11,7 @@ export const BUCKETS = [...INPUT_BUCKETS, ...OUTPUT_BUCKETS];
 export const NETWORKS = ["none", "gateway-only", "allowlist", "public"];
 
 const named = shape({ path: isText, sha256: isSha });
-const key = shape({ vkey: isText, fingerprint: isText });
+const key = shape({ vkey: isText, fingerprint: (v) => isText(v) && /^sha256:[0-9a-f]{64}$/.test(v) });
 const opening = shape({ boot_id: maybe(isText), host: isText, pid: isOne, version: isText });
 const grade = oneOf("pass", "fail", "ungraded");
 const assurance = oneOf("isolated", "shared", "live");

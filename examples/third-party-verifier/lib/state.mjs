@@ -20,6 +20,7 @@ export class Attempt {
     this.sandboxes = [];
     this.files = new Map();
     this.exchanges = new Map(); // exchange id -> what is known of it
+    this.asked = 0; // exchanges that were admitted
     this.settled = 0; // exchanges that ended
     this.lastEnd = null; // the latest exchange.ended that ended one in flight
     this.unknown = false;

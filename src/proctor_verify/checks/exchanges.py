@@ -93,7 +93,7 @@ class ExchangesEnded(Check):
         if flight is None:
             self.fail_at(entry, f"ends {body['exchange']}, which is not in flight")
             return
-        if body["outcome"] != "unknown" and attempt.opening != self.run.opening:
+        if body["outcome"] != "unknown" and flight.opening != self.run.opening:
             fault: str | None = f"as {body['outcome']}, and the process that sent it died before"
         else:
             fault = _inconsistent(body, pico(body["charged"]), flight)

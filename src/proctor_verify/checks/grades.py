@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from proctor_verify.check import Check
+from proctor_verify.design import NO_TRIAL
 from proctor_verify.errors import Unreadable
 from proctor_verify.facts import OpenAttempt
 from proctor_verify.journal import Entry
@@ -30,7 +31,7 @@ class Grades(Check):
 
     def entry(self, entry: Entry) -> None:
         attempt = self.run.open.get(entry.body["attempt"])
-        if attempt is not None and attempt.graded is not None:
+        if attempt is not None and attempt.graded is not None and attempt.trial != NO_TRIAL:
             self.looked += 1
             fault = self._fault(attempt)
             if fault is not None:

@@ -31,7 +31,7 @@ _MANIFEST = record(
     design_sha256=or_null(SHA256),
 )
 _REFUSED, _INFRASTRUCTURE = 3, 5
-_NAME = re.compile(r"[0-9]{4,9}\.json")
+_NAME = re.compile(r"(?:(?!0000)[0-9]{4}|[1-9][0-9]{4,8})\.json")
 # What a command line may select of a stage, by the names in `requested` and in the design's `selection`.
 SELECTED = ("limit", "arms", "models")
 _OPENING = ("run.admitted", "run.resumed")
@@ -150,6 +150,9 @@ class Verdict(Check):
     def entry(self, entry: Entry) -> None:
         self.looked += 1
         path = entry.body["manifest"]["path"]
+        if not is_manifest_path(path):
+            self.cannot_tell(f"{path} is no manifest's path")  # said by manifests.bound
+            return
         try:
             manifest = read_manifest(self.run, path)
         except NotThere as error:

@@ -79,8 +79,8 @@ class AgentsEnded(Check):
 
     def entry(self, entry: Entry) -> None:
         attempt, body = self.run.open.get(entry.body["attempt"]), entry.body
-        if attempt is None:
-            return  # said by attempts.admitted, attempts.ended
+        if attempt is None or attempt.trial == NO_TRIAL:
+            return  # said by attempts.admitted, attempts.ended, attempts.joined
         if entry.kind == "agent.ended":
             self.looked += 1
             wanted = _exception(body["ended"])

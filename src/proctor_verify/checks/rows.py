@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proctor_verify.check import Check
 from proctor_verify.checks.design import DesignRule
-from proctor_verify.design import Design
+from proctor_verify.design import NO_TRIAL, Design
 from proctor_verify.design_parts import PRACTICE
 from proctor_verify.journal import Entry
 
@@ -42,8 +42,8 @@ class AnswersScored(Check):
 
     def entry(self, entry: Entry) -> None:
         attempt = self.run.open.get(entry.body["attempt"])
-        if attempt is None:
-            return  # said by attempts.admitted, attempts.ended
+        if attempt is None or attempt.trial == NO_TRIAL:
+            return  # said by attempts.admitted, attempts.ended, attempts.joined
         if entry.kind == "answer.scored":
             self.looked += 1
             if not attempt.is_row:

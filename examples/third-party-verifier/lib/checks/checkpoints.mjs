@@ -1,7 +1,7 @@
 // Checkpoints and the keys that sign them (section 7).
 
 import { FolderFault } from "../folder.mjs";
-import { sha256hex } from "../merkle.mjs";
+import { sha256hex, Tree } from "../merkle.mjs";
 import { readCheckpoint, readNote, readVkey, signedBy } from "../notes.mjs";
 
 const NAME = /^[0-9]{12,}\.note$/;
@@ -19,7 +19,7 @@ export class Checkpoints {
       if (NAME.test(name) && kind !== "folder") this.sizes.set(name, Number(name.slice(0, -5)));
     }
     this.wanted = new Set(this.sizes.values());
-    this.roots = new Map();
+    this.roots = new Map([[0, new Tree().root()]]);
   }
 
   /** After each line, whether or not it can be read: the root where a checkpoint stands. */

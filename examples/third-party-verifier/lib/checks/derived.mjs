@@ -19,7 +19,7 @@ const bump = (map, key) => map.set(key, (map.get(key) ?? 0) + 1);
 const tokens = (map) => Object.fromEntries([...map].map(([bucket, sum]) => [bucket, Number(sum)]));
 
 function attemptFile(attempt) {
-  const model = attempt.trial.model !== null;
+  const model = attempt.admitted.model !== null;
   return {
     format: 1,
     identity: attempt.admitted,

@@ -97,8 +97,8 @@ export function checkBudgetRules(report, design) {
   report.hold("budget.whole", whole, "the budget is of other models, or counts other blocks, than are planned");
 
   const total = budget.models.reduce((sum, { expected }) => sum + money(expected), 0n);
-  if (models.length > 0) report.hold("budget.expected-positive", total > 0n, "the models are expected to cost nothing");
   if (whole) {
+    if (models.length > 0) report.hold("budget.expected-positive", total > 0n, "the models are expected to cost nothing");
     const [k, ten] = fraction(decimalOf(budget.reserve_factor));
     for (const one of budget.models) {
       const [expected, ownCap, reserve] = [one.expected, one.cap, one.reserve].map(money);

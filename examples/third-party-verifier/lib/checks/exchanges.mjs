@@ -43,7 +43,7 @@ export class Exchanges {
     report.look("exchanges.admitted");
     const say = (why) => report.fail("exchanges.admitted", `${where}: ${body.exchange} ${why}`);
     const again = body.retries === null ? null : attempt.exchanges.get(body.retries);
-    const place = attempt.exchanges.size;
+    const place = attempt.asked;
     if (body.exchange !== `${attempt.id}/${place}`) say(`is not number ${place} of ${attempt.id}`);
     else if (model === undefined || body.model !== trial.model) say(`is of model ${body.model}`);
     else if (attempt.agentStarted === null || attempt.agentEnded !== null) say("stands outside of its agent");
@@ -55,12 +55,15 @@ export class Exchanges {
       say("was changed as the design does not admit");
     } else if (again !== null && !(again?.ended && (again.error || again.released))) say(`sends ${body.retries} again`);
     if (model === undefined) return;
+    const twice = attempt.exchanges.get(body.exchange)?.ended === false;
     const exchange = {
       held: picodollars(body.held), ended: false, error: false, released: false, counted: counts, opening: state.opening, block: trial.block,
     };
-    attempt.exchanges.set(body.exchange, exchange);
     const worst = counts ? 0n : this.prices.get(trial.model).worst(body.input_bound, body.output_bound);
     report.hold("costs.recomputed", worst === exchange.held, `${where}: holds ${body.held}, which is not the worst case`);
+    if (twice) return;
+    attempt.asked += 1;
+    attempt.exchanges.set(body.exchange, exchange);
     this.money.admitted(exchange, where);
   }
 
@@ -179,7 +182,9 @@ export class Exchanges {
   #attemptEnded(body, attempt, where) {
     const { report } = this;
     const say = (why) => report.fail("exchanges.ended", `${where}: ${attempt.id} ${why}`);
-    if ([...attempt.exchanges.values()].some(({ ended }) => !ended)) say("ends with an exchange in flight");
+    const flying = [...attempt.exchanges.values()].filter(({ ended }) => !ended);
+    if (flying.length > 0) say("ends with an exchange in flight");
+    for (const exchange of flying) this.money.ended(exchange, 0n);
     if (attempt.unknown && !["lost", "interrupted"].includes(body.outcome)) {
       say(`ends as ${body.outcome} after an unknown end`);
     }

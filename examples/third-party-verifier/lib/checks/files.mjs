@@ -109,6 +109,13 @@ export class Files {
       folders.set(folder, attempt.ended !== null);
       folders.set(folder.split("/").slice(0, 2).join("/"), true);
     }
+    // the folder of an attempt that names another one stands with those of its trial: attempts.joined says so
+    for (const { name, attempts, last } of state.trials.values()) {
+      for (let number = 0; name !== null && !last.row && number < attempts; number += 1) {
+        const own = `trials/${name}/${number}`;
+        if (!folders.has(own)) folders.set(own, false);
+      }
+    }
     for (const place of places) this.named.add(place);
     const files = new Set(["design.json", "journal.jsonl", "lock", "withheld.json"]);
     const tops = new Set(["manifests", "checkpoints", "packs", "blobs", "trials", "quarantine", "scratch"]);

@@ -119,9 +119,8 @@ export class Money {
     exchange.account = block ?? null;
     if (block === undefined) this.#add(exchange.block.model, exchange.held);
     else this.#change(block, (one) => (one.held += exchange.held));
-    if (this.ceiling === null) {
-      if (exchange.held > 0n) report.fail("budget.ceiling", `${where}: holds money without a budget`);
-    } else if (this.spent > this.ceiling) report.fail("budget.ceiling", `${where}: ${moneyText(this.spent)} is past the ceiling`);
+    if (this.ceiling === null) return; // budget.there, or costs.recomputed
+    if (this.spent > this.ceiling) report.fail("budget.ceiling", `${where}: ${moneyText(this.spent)} is past the ceiling`);
     else if (this.past) report.fail("budget.ceiling", `${where}: an overrun was past the ceiling`);
   }
 
