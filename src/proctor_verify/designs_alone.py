@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, NamedTuple
 
-from proctor_verify import canonical
 from proctor_verify.checks import DESIGN_RULES
 from proctor_verify.checks import design as of_designs
 from proctor_verify.design import MAX_BYTES, MAX_PARTS, MAX_TRIALS, Design
@@ -27,7 +27,7 @@ WHEN = "when: nothing here shows since when this design stands; compare its dige
 class Planned(NamedTuple):
     """What a design plans, to be compared by eye: how many tasks, by which arms and models, how often, which draw.
 
-    `solved` is the rule of its grading, `claims` are its hypotheses, each as canonical JSON.
+    `solved` is the rule of its grading, `claims` are its hypotheses, as JSON values.
     """
 
     tasks: int
@@ -36,7 +36,7 @@ class Planned(NamedTuple):
     epochs: int
     solved: str
     seed: int
-    claims: tuple[str, ...]
+    claims: tuple[Any, ...]
 
     @classmethod
     def read(cls, design: Design, value: Any) -> Planned:
@@ -49,7 +49,7 @@ class Planned(NamedTuple):
             design.epochs,
             value["grading"]["solved"],
             design.seed,
-            tuple(canonical.encode(claim).decode() for claim in claims) if type(claims) is list else (),
+            tuple(claims) if type(claims) is list else (),
         )
 
     def lines(self) -> Iterator[str]:
@@ -61,7 +61,7 @@ class Planned(NamedTuple):
             ("epochs", f"{self.epochs:,}"),
             ("solved", self.solved),
             ("seed", str(self.seed)),
-            *(("claim", claim) for claim in self.claims),
+            *(("claim", json.dumps(claim, sort_keys=True)) for claim in self.claims),
         ):
             yield from wrapped(f"{name:<9}", plain(said), " " * 9)
 

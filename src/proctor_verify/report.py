@@ -14,7 +14,7 @@ from proctor_verify.tables import Group, table
 
 SHOWN_FINDINGS = 5
 SHOWN_CHARS = 240
-_WIDTH = 80
+WIDTH = 80
 # Of what a run is held against, nothing else is a fault of its own when this one is another than was admitted.
 _CAUSE = "design.digest"
 EXPLAIN = "what a check asks: `proctor explain CHECK`, or `proctor verify --checks`"
@@ -220,7 +220,7 @@ def wrapped(start: str, text: str, below: str) -> list[str]:
     """Text in lines of a readable width; a line may end at white space alone."""
     lines = wrap(
         text,
-        _WIDTH,
+        WIDTH,
         initial_indent=start,
         subsequent_indent=below,
         break_long_words=False,
@@ -284,4 +284,4 @@ def _summary(report: Report) -> list[str]:
         why += wrapped("", OPEN.format(last=plain(report.open_at)), "  ")
     word = verdict(report.exit_status == 0, report.marks, report.results)
     last = f"{word}: {run}"
-    return [found, *why, last] if len(last) <= _WIDTH else [f"{run}, {found}", *why, word]
+    return [found, *why, last] if len(last) <= WIDTH else [f"{run}, {found}", *why, word]

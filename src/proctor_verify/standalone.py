@@ -8,6 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from proctor_verify.errors import Unreadable
 from proctor_verify.report import (
+    WIDTH,
     Finding,
     Result,
     Status,
@@ -145,5 +146,6 @@ def render_text(report: FileReport) -> str:
     lines += listed("what it cannot show", list(map(plain, report.caveats)))
     lines += ending(report.results, report.lenient)
     word = verdict(report.exit_status == 0, report.marks, report.results)
-    held = f", {report.held}" if report.held is not None else ""
-    return "\n".join([*lines, *wrapped("", f"{word}: {report.kind}{held}", "  ")])
+    what = report.kind + (f", {report.held}" if report.held is not None else "")
+    last = f"{word}: {what}"
+    return "\n".join([*lines, *([last] if len(last) <= WIDTH else [what, word])])
