@@ -25,12 +25,15 @@ from proctor.core.money import Usd
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.tokens import Admitted, seal_admitted, seal_probe
+from proctor.evidence.disk import unreadable
+from proctor.evidence.ended_files import held
 from proctor.evidence.fold import RunState
 from proctor.evidence.journal import Journal
 from proctor.evidence.keys import OperatorKey
 from proctor.evidence.kinds import FORMAT, Kind
 from proctor.evidence.lock import Lock, opening
 from proctor.evidence.reader import read_entries
+from proctor.evidence.recovery import require_room
 from proctor.evidence.runfolder import ManifestHandle, RunFolder
 from proctor.evidence.scan import scan
 from proctor.sandbox.base import SandboxKind
@@ -235,7 +238,8 @@ def _look(run: RunFolder, resuming: bool, locked: Refusal | None) -> tuple[Folde
         return facts, None, None
     try:
         found = scan(run)
-        past = RunState.of(read_entries(run.journal_path, validate=False))
+        require_room(run, found)
+        past = RunState.of(held(run, read_entries(run.journal_path, validate=False)))
         design = read_design(run.design_path)
         if past.admitted is None or past.admitted["design_sha256"] != design.sha256:
             raise Refusal(
@@ -244,6 +248,8 @@ def _look(run: RunFolder, resuming: bool, locked: Refusal | None) -> tuple[Folde
         require_manifests(run, past.bound)
     except Refusal as refusal:
         return FolderFacts(admitted=True, evidence=refusal), None, None
+    except OSError as error:
+        return FolderFacts(admitted=True, evidence=unreadable("the run", str(run.path), error)), None, None
     complete = past.finals == plan(design).planned["trials"]
     # the process may have died between the last entry and the checkpoint over it: that is left to do
     closed = past.ended is not None and bool(past.ended["complete"]) and found.covered

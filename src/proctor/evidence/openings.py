@@ -48,6 +48,7 @@ def reopen(run: RunFolder, key: OperatorKey, stamps: Stamps, resumed_body: Mappi
         OSError: the disk's.
     """
     found = scan(run)
+    recovery.require_room(run, found)
     reserve.release(run)
     run.disk.make_dirs(run.checkpoints)
     run.disk.make_dirs(run.packs)

@@ -6,16 +6,36 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from proctor.core.canonical import MAX_SAFE_INTEGER, encode
 from proctor.core.outcomes import Outcome
 from proctor.core.reasons import Reason
 from proctor.evidence.attempt_files import digest_of, digested, in_entries
 from proctor.evidence.disk import Disk, end_of_data, is_regular, open_regular
+from proctor.evidence.entries import MAX_BODY_BYTES, damaged
 from proctor.evidence.exchanges import unanswered
 from proctor.evidence.kinds import Kind
 from proctor.evidence.runfolder import RunFolder
 from proctor.evidence.scan import Scan
 
 _CHUNK = 1024 * 1024
+# What stands before the path of a file that was moved.
+_NUMBERED = "quarantine/0001/"
+
+
+def require_room(run: RunFolder, found: Scan) -> None:
+    """See that what no entry names can be told of in one entry: a process that died leaves a few, and not hundreds.
+
+    Raises:
+        Refusal: `evidence_damaged`, with nothing changed.
+        OSError: the disk's.
+    """
+    names = [f"{_NUMBERED}{run.relative(path)}" for path, _ in _leftovers(run, found)]
+    names += [path for each in _moved(run) if (path := run.relative(each)) not in found.quarantined]
+    items = [{"path": name, "sha256": "0" * 64, "size": MAX_SAFE_INTEGER, "source": name} for name in names]
+    needed = len(encode({"quarantined": items, "lost": list(found.open)}))
+    if needed > MAX_BODY_BYTES:
+        message = "more files stand there that no entry names than a process leaves that dies: move them away"
+        raise damaged(message, f"{names[0]} …", observed=len(names))
 
 
 def set_aside(run: RunFolder, found: Scan) -> list[dict[str, Any]]:
@@ -115,11 +135,17 @@ def _cut(disk: Disk, path: Path, keep: int) -> None:
 
 
 def _quarantined(run: RunFolder) -> Iterator[dict[str, Any]]:
+    for path in _moved(run):
+        digest, size = digest_of(path)
+        relative = run.relative(path)
+        source = relative.split("/", 2)[2]
+        yield {"path": relative, "sha256": digest, "size": size, "source": source}
+
+
+def _moved(run: RunFolder) -> Iterator[Path]:
+    """Every file that this or an earlier recovery moved."""
     for numbered in _listed(run.quarantine):
-        for path in sorted(p for p in numbered.rglob("*") if is_regular(p)):
-            digest, size = digest_of(path)
-            source = path.relative_to(numbered).as_posix()
-            yield {"path": run.relative(path), "sha256": digest, "size": size, "source": source}
+        yield from sorted(path for path in numbered.rglob("*") if is_regular(path))
 
 
 def _listed(folder: Path) -> list[Path]:
