@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
 
+import pytest
+
 from proctor.core.ids import trial_id
+from proctor.evidence.disk import Disk
 from proctor.evidence.lock import Lock
 from proctor.evidence.runfolder import RunFolder
 from run_parts import Story, Try, design, make_run
@@ -152,6 +156,18 @@ def test_no_link_leads_out_of_the_run(proctor, run: Path, tmp_path: Path) -> Non
     told = json.loads((attempt / "attempt.json").read_bytes())["identity"]
     said = proctor("show", run, f"{told['task']}/{told['arm']}")
     assert said.status == 3 and "leads out of the run folder" in said.err
+
+
+def test_a_full_disk_is_no_reason_to_resume_what_is_over(proctor, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (run / "summary.json").unlink()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(Disk, "put", full)
+    said = proctor("show", run, "--rebuild")
+    assert said.status == 3 and "refused: disk_full" in said.err
+    assert "with space left, and rebuild it again" in said.err and "resume" not in said.err
 
 
 def test_rebuild_is_for_the_whole_run(proctor, run: Path) -> None:

@@ -149,6 +149,19 @@ async def test_pause_is_refused_where_nobody_runs(proctor, tmp_path: Path) -> No
     assert said.status == 3 and "run_not_live" in said.err
 
 
+async def test_a_second_resume_is_told_that_the_run_is_locked(
+    proctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    run = await make_run(tmp_path / "run", story=Story(stop_after=1), end=None)
+    lock = Lock.acquire(run, extra={"control": str(tmp_path / "nobody")})
+    try:
+        said = await asyncio.to_thread(proctor, "resume", run.path)
+    finally:
+        lock.release()
+    assert said.status == 3 and "refused: run_locked" in said.err and "run_not_live" not in said.err
+
+
 async def test_a_run_that_takes_no_request_is_neither_dead_nor_paused(proctor, tmp_path: Path) -> None:
     await make_run(tmp_path / "run", story=Story(stop_after=1), end=None)
     async with live(tmp_path / "run", {}):

@@ -19,6 +19,7 @@ from proctor.evidence.lock import Lock
 from proctor.evidence.runfolder import RunFolder
 from proctor.evidence.scan import scan
 from proctor.evidence.withheld import withheld_refusal
+from proctor.runner.again import told_to_do_it_again
 from proctor.runner.anchor_last import Last, push_last
 from proctor.study.design import read_design
 
@@ -45,7 +46,8 @@ def anchor_run(run: RunFolder, *, git: str | None = None, drop: Path | None = No
     if run.withheld is not None:
         # before a lock is left in what is to stay as it is
         raise withheld_refusal("what anchoring a run needs")
-    lock = _lock(run)
+    with told_to_do_it_again("anchor it"):
+        lock = Lock.acquire(run, extra={})
     try:
         found = scan(run)
         last = max([*found.named.values(), *found.unnamed], key=lambda made: int(made["size"]))
@@ -74,20 +76,10 @@ def anchor_run(run: RunFolder, *, git: str | None = None, drop: Path | None = No
             patience=Patience(),
             deadline_sec=DEADLINE_SEC,
         )
-        return asyncio.run(pushed)
+        with told_to_do_it_again("anchor it"):
+            return asyncio.run(pushed)
     finally:
         lock.release()
-
-
-def _lock(run: RunFolder) -> Lock:
-    try:
-        return Lock.acquire(run, extra={})
-    except Refusal as refusal:
-        if refusal.reason not in (Reason.WRITE_FAILED, Reason.DISK_FULL):
-            raise
-        # a resume would help nobody here: the run is over
-        remedy = "Make the run folder one that can be written to, with space left, and anchor it again."
-        raise Refusal(refusal.reason, refusal.message, path=refusal.path, remedy=remedy) from refusal
 
 
 def _asked(own: Sequence[Place], git: str | None, drop: Path | None) -> list[Place]:

@@ -110,8 +110,8 @@ def _stages(how: Launch, study: Path, beside: Path) -> tuple[str, list[str]]:
     try:
         loaded = read_study(study, how.tables)
     except Refusal as refusal:
-        if refusal.reason is Reason.STUDY_NOT_FOUND and how.out is None:
-            # no folder is made in the name of a typing error, for a record that nobody would look for
+        if refusal.reason is Reason.STUDY_NOT_FOUND and how.out is None and not study.exists() and not study.suffix:
+            # a folder that is not there: its refusal would stand in one made beside it, where nobody would look
             raise
         return fallback
     if loaded.file is None:
@@ -202,12 +202,21 @@ def resume(
     lock = read_lock(folder)
     if lock.live and lock.control is not None:
         control = Path(lock.control)
-        if ask(control, "status").get("paused"):
+        if _is_paused(control):
             ask(control, "unpause")
             say("the run goes on")
             return None
     request = Request(command="resume", out=run, study=study, jobs=jobs, waive=waive, agents=agents or {})
     return run_one(request, operator_key()[0], quiet, confirm, stop)
+
+
+def _is_paused(control: Path) -> bool:
+    try:
+        return bool(ask(control, "status").get("paused"))
+    except Refusal as refusal:
+        if refusal.reason is not Reason.RUN_NOT_LIVE:
+            raise
+        return False  # its process begins or ends just now: the lock says who holds it
 
 
 def run_one(

@@ -26,6 +26,7 @@ from proctor.report.reading import Reading, understood
 from proctor.report.tailing import inside
 from proctor.report.testfile import tests_of
 from proctor.rollout.derived import attempt_record
+from proctor.runner.again import told_to_do_it_again
 from proctor.runner.derived import derived_files
 from proctor.study import plan
 
@@ -126,7 +127,8 @@ def _place(run: RunFolder, path: str, content: bytes, named: str | None) -> Rebu
     if named not in (None, hashlib.sha256(content).hexdigest()):
         ours = stands is not None and hashlib.sha256(stands).hexdigest() == named
         return Rebuilt(path, Copy.NOT_DERIVED if ours else Copy.GONE_WRONG)
-    run.write_atomic(path, content)
+    with told_to_do_it_again("rebuild it"):
+        run.write_atomic(path, content)
     return Rebuilt(path, Copy.MISSING if stands is None else Copy.DIFFERED)
 
 
