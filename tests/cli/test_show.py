@@ -13,6 +13,7 @@ from proctor.core.ids import trial_id
 from proctor.evidence.disk import Disk
 from proctor.evidence.lock import Lock
 from proctor.evidence.runfolder import RunFolder
+from proctor.report import overview
 from run_parts import Story, Try, design, make_run
 
 
@@ -156,6 +157,22 @@ def test_no_link_leads_out_of_the_run(proctor, run: Path, tmp_path: Path) -> Non
     told = json.loads((attempt / "attempt.json").read_bytes())["identity"]
     said = proctor("show", run, f"{told['task']}/{told['arm']}")
     assert said.status == 3 and "leads out of the run folder" in said.err
+
+
+async def test_trials_on_a_terminal_stand_in_a_line_each_whatever_is_spared(
+    proctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make_run(tmp_path / "run", design(models=("sun",), epochs=2))
+    wide = proctor("show", tmp_path / "run").out
+    assert "no room here" not in wide and "tokens" in wide
+    monkeypatch.setattr(overview, "screen", lambda: 60)
+    said = proctor("show", tmp_path / "run").out
+    lines = said[said.index("grade  ") :].splitlines()
+    rows = [line for line in lines if line.startswith("pass")]
+    assert len(rows) == 8 == len({tuple(row.split()[:-1]) for row in rows}), "told apart"
+    assert all(len(line) <= 60 for line in rows) and "(no room here for tokens, time, " in said
+    for row in rows:
+        assert proctor("show", tmp_path / "run", row.split()[-1]).status == 0
 
 
 def test_a_full_disk_is_no_reason_to_resume_what_is_over(proctor, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from proctor.report.text import (
     command,
     count,
     field,
+    fitted,
     moment,
     plain,
     program,
@@ -183,3 +184,11 @@ def test_a_module_is_named_with_its_python(installed: Path, monkeypatch: pytest.
     assert program() == "'my venv/bin/python3' -m proctor"
     monkeypatch.setenv("PATH", str(installed.parent))
     assert program() == "proctor"
+
+
+def test_a_line_goes_on_between_words_and_keeps_what_it_begins_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fitted("    four five six", 4) == ["    four five six"]
+    monkeypatch.setattr("proctor.report.text.screen", lambda: 20)
+    assert fitted("    four five six", 4) == ["    four five", "    six"]
+    assert fitted("short", 4) == ["short"]
+    assert fitted("x" * 40, 4) == ["x" * 40], "a word is never broken"

@@ -15,7 +15,7 @@ from proctor.evidence.reader import shown_blob
 from proctor.evidence.runfolder import RunFolder
 from proctor.gateway.wire.base import Reply
 from proctor.gateway.wire.formats import WIRES, answer, api_of_route, conversation
-from proctor.report.text import count, dollars, safe, safe_output, seconds
+from proctor.report.text import count, dollars, fitted, safe, safe_output, seconds
 from proctor.report.trial import AttemptTold
 from proctor.study import Design
 
@@ -174,7 +174,8 @@ def turn_lines(found: Sequence[Turn], *, synthetic: bool, full: bool) -> Iterato
 
 def _turn(number: int, turn: Turn, synthetic: bool, full: bool) -> Iterator[str]:
     again = "" if turn.admitted["retries"] is None else f", sends {turn.admitted['retries'].rpartition('/')[2]} again"
-    yield safe(f"exchange {number}{again}  {_ended(turn)}") + (" SYNTHETIC" if synthetic else "")
+    head = safe(f"exchange {number}{again}  {_ended(turn)}") + (" SYNTHETIC" if synthetic else "")
+    yield from fitted(head, 0)
     if turn.unread is not None:
         yield f"{_INDENT}(the request cannot be read: {safe(turn.unread)})"
     if turn.dropped:
@@ -220,7 +221,8 @@ def said(who: str, text: str, full: bool) -> Iterator[str]:
     if not full:
         lines = lines[:_MESSAGE_LINES]
     left = len(text) - len("\n".join(shown.split("\n")[: len(lines)]))
-    for number, line in enumerate(lines):
+    parts = [part for line in lines for part in fitted(line, len(_INDENT) + _WHO + 1)]
+    for number, line in enumerate(parts):
         yield f"{_INDENT}{'' if number else safe(who):{_WHO}} {line}".rstrip()
     if left > 0:
         yield f"{_INDENT}{'':{_WHO}} … {left:,} more characters: --full shows all"

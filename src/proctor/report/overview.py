@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from dataclasses import field as dataclass_field
 from os.path import lexists
@@ -21,7 +22,19 @@ from proctor.report.reading import Reading, Row
 from proctor.report.selected import selection_text
 from proctor.report.spending import spend_of
 from proctor.report.summary import ending, fingerprint
-from proctor.report.text import count, dollars, field, moment, safe, seconds, short_path, table
+from proctor.report.text import (
+    count,
+    dollars,
+    field,
+    fitted,
+    moment,
+    needed,
+    safe,
+    screen,
+    seconds,
+    short_path,
+    table,
+)
 
 
 @dataclass
@@ -112,22 +125,35 @@ def overview_lines(path: Path, reading: Reading, openings: Openings) -> list[str
         *_openings(openings),
         *_invocations(reading),
         "",
-        *table(
-            [
-                "grade",
-                "task",
-                *(["model"] if modelled else []),
-                "arm",
-                "epoch",
-                "tries",
-                "time",
-                *(["cost", "tokens"] if modelled else []),
-                "why",
-                "trial",
-            ],
-            [_trial(row, modelled=modelled) for row in reading.rows],
-        ),
+        *_trials(reading.rows, modelled=modelled),
     ]
+
+
+# what is left out first where a terminal has no room
+_SPARED = ("tokens", "time", "tries", "cost")
+# these only where they are the same in each row: without them trials would not be told apart
+_SAME = ("model", "epoch")
+_SHORT_ID = 8
+
+
+def _trials(rows: Sequence[Row], *, modelled: bool) -> list[str]:
+    """A line for each trial. A terminal too narrow for all columns is spared some, which is said."""
+    priced = ["cost", "tokens"] if modelled else []
+    head = ["grade", "task", *(["model"] if modelled else []), "arm", "epoch", "tries", "time", *priced, "why", "trial"]
+    cells = [_trial(row, modelled=modelled) for row in rows]
+    limit, spared = screen(), []
+    if limit is not None and needed(head, cells) > limit:
+        # the beginning of an id will do wherever one is asked for
+        cells = [[*row[:-1], row[-1][:_SHORT_ID]] for row in cells]
+    for name in (*_SPARED, *_SAME):
+        if limit is None or needed(head, cells) <= limit:
+            break
+        at = head.index(name) if name in head else None
+        if at is not None and (name in _SPARED or len({row[at] for row in cells}) == 1):
+            head, cells = head[:at] + head[at + 1 :], [row[:at] + row[at + 1 :] for row in cells]
+            spared.append(name)
+    wider = f"(no room here for {', '.join(spared)}: a wider terminal, a pipe, or `results --csv`)"
+    return [*table(head, cells), *(fitted(wider, 0) if spared else [])]
 
 
 def _openings(openings: Openings) -> list[str]:

@@ -106,6 +106,22 @@ def _wrapped(text: str, columns: int) -> list[str]:
     return lines
 
 
+def fitted(line: str, indent: int) -> list[str]:
+    """On a terminal, a line as parts that fit beside `indent` columns, broken between words; elsewhere the line."""
+    limit = screen()
+    if limit is None:
+        return [line]
+    text = line.lstrip(" ")
+    lead = line[: len(line) - len(text)]
+    return [lead + part for part in _wrapped(text, max(limit - indent - len(lead), _NARROWEST))]
+
+
+def needed(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> int:
+    """Columns that a terminal must have for `table` to go on in no further lines."""
+    cells = [list(head), *([_cell(value) for value in row] for row in rows)]
+    return sum(max(width(row[column]) for row in cells) for column in range(len(head))) + len(_GAP) * (len(head) - 1)
+
+
 def field(name: str, text: str, indent: int = 11) -> list[str]:
     """`name       text`; on a terminal, a text that is too long goes on below itself, broken between words."""
     limit = screen()
