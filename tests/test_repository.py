@@ -73,6 +73,7 @@ DOORS = LOOKS | {
     "proctor.runner.gateway._listening": "a port for a gateway, which takes nothing before its record is open",
     "proctor.runner.launch.free_folder": "an empty run folder, so that two starts at once do not share one",
     "proctor.runner.rebuild.rebuild": "derived files, made anew from a run that was admitted",
+    "proctor.runner.verifying.table_of_checks": "the second program says what it checks, in a process of its own",
     "proctor.runner.shell.open_shell": "a person's own shell in a world of a run that was admitted",
 }
 # Boundaries that record whatever they catch, and why they are ones.

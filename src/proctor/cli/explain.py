@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -51,9 +52,12 @@ def _check(name: str, *, as_json: bool) -> None:
 
     from proctor.core.reasons import Reason
     from proctor.report.text import field
-    from proctor.runner.verifying import table_of_checks
+    from proctor.runner.verifying import NoReport, table_of_checks
 
-    rows = {row["check"]: row for row in table_of_checks()}
+    rows = {}
+    # then it is known of reasons alone
+    with suppress(NoReport):
+        rows = {row["check"]: row for row in table_of_checks()}
     row = rows.get(name)
     if row is None:
         close = difflib.get_close_matches(name, [*(each.id for each in Reason), *rows], n=3)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 _SAID = 400
+_TABLE_SEC = 60
 
 
 class NoReport(RuntimeError):
@@ -55,11 +56,11 @@ def table_of_checks() -> list[dict[str, str]]:
     Raises:
         NoReport: it did not say.
     """
-    ended = subprocess.run(list_checks(as_json=True), capture_output=True, check=False)
     try:
+        ended = subprocess.run(list_checks(as_json=True), capture_output=True, check=True, timeout=_TABLE_SEC)
         rows: list[dict[str, str]] = json.loads(ended.stdout)
-    except ValueError as fault:
-        raise NoReport(ended.stderr.decode(errors="replace").strip()[-_SAID:]) from fault
+    except (subprocess.SubprocessError, ValueError) as fault:
+        raise NoReport(str(fault)[-_SAID:]) from fault
     return rows
 
 
