@@ -85,7 +85,7 @@ def _claims(run: Run, seen: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             f"extended: nothing in {first_entries(since.size)} was changed since you kept their checkpoint; "
             f"{run.size - since.size:,} are new",
         )
-    yield "key.witnessed", f"witnessed: {seen.get('key.witnessed')}"
+    yield "key.witnessed", f"witnessed by another key than the operator's: {seen.get('key.witnessed')}"
     yield (
         "attempts.admitted exchanges.admitted attempts.joined finals.one totals.agree",
         f"admitted first: nothing was done in an attempt's name before its admission; {run.finals:,} of "

@@ -31,7 +31,7 @@ def test_a_run_is_signed_and_the_witness_is_found(proctor, run: Path, tmp_path: 
         "verify", run, "--key", KEY.fingerprint, "--anchor", tmp_path / "seen.note", "--witness", said["vkey"]
     )
     assert told.status == 0
-    assert re.search(rf"witnessed: \S+ signed the first {entries}\s+entries\s+on\s+\d{{4}}-", told.out)
+    assert re.search(rf"operator's:\s+\S+\s+signed\s+the\s+first\s+{entries}\s+entries\s+on\s+\d{{4}}-", told.out)
 
 
 def test_a_note_is_signed_by_another_key_too(proctor, run: Path, tmp_path: Path) -> None:

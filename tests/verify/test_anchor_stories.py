@@ -197,7 +197,10 @@ def test_a_witness_says_up_to_where_and_since_when(run: Path) -> None:
         report = verify(run, story.signer.fingerprint, anchors=[str(kept(run))], witnesses=[vkey])
         assert report.exit_status == 0
         assert result(report, "key.witnessed")[1].endswith("on 2031-01-01 00:01:40 UTC")
-        assert any(each.startswith(f"witnessed: {vkey.rpartition('+')[0]} signed") for each in report.shown)
+        assert any(
+            each.startswith(f"witnessed by another key than the operator's: {vkey.rpartition('+')[0]} signed")
+            for each in report.shown
+        )
     plain = Signer(7, "another.example")
     assert verify(run, anchors=[str(kept(run))], witnesses=[plain.vkey]).failed() == ["key.witnessed"]
 
