@@ -104,7 +104,9 @@ def test_no_path_leads_out(tmp_path: Path, path: str) -> None:
     folder.close()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(seed=st.integers(0, 2**32))
 def test_sound_runs_of_every_shape_hold(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     story = random_story(seed)

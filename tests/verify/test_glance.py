@@ -103,7 +103,9 @@ PIECES = [
 ]
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(data=st.data())
 def test_what_is_told_at_a_glance_is_sound(lines: list[bytes], data: st.DataObject) -> None:
     line = data.draw(st.sampled_from(lines))

@@ -25,7 +25,9 @@ from proctor_verify import Report, verify
 from proctor_verify.report import render_json, render_text
 
 KEY = Signer().fingerprint
-FEW = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 def _check(folder: Path) -> Report:

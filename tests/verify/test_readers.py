@@ -73,7 +73,9 @@ ODD = [
 ]
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(data=st.data())
 def test_what_is_found_does_not_depend_on_who_judges(lines: list[bytes], two: Readers, data: st.DataObject) -> None:
     mixed = list(lines)

@@ -17,6 +17,7 @@ from made_ends import end, finish, misstated, say_final, stop
 from made_exchanges import answer, ask, unheard
 from steps import Step
 
+from proctor.admission.limits import limits_of
 from proctor.budget.authority import Authority, Lease
 from proctor.core.ids import trial_folder
 from proctor.core.money import ZERO, Usd
@@ -26,7 +27,6 @@ from proctor.core.tokens import seal_admitted
 from proctor.evidence.fold import RunState
 from proctor.evidence.kinds import Kind
 from proctor.grading.solved import parse_solved
-from proctor.admission.limits import limits_of
 from proctor.study import Design, plan
 from proctor.study.plan import Block, Trial
 
