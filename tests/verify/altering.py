@@ -1,4 +1,4 @@
-"""Every value that the entries, the design and the manifests of a story hold, altered one at a time.
+"""Every value that the entries, the design and the manifests of a story hold, altered or left out one at a time.
 
 What follows from an altered value is made anew, as by somebody who has the key.
 """
@@ -22,6 +22,10 @@ from proctor_verify import verify
 Road = tuple[Any, ...]
 # of each kind of value, whether a check found that it was altered, at some place
 Told = dict[str, bool]
+# in the place of a new value: there is none
+GONE = object()
+# objects of entries whose members no shape names
+_FREE_FORM = {("facts",), ("settings",), ("rewards",), ("timing",), ("usage",)}
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _MONEY = re.compile(r"[0-9]+\.[0-9]{12}")
 
@@ -59,9 +63,24 @@ def alter_each(make: Callable[[], Story], folder: Path, told: Told) -> None:
                     told.update({} if failed is None else {name: bool(failed)})
 
 
+def delete_each(make: Callable[[], Story], folder: Path, told: Told) -> None:
+    """Leave out each kind of element and member at some places, until it is seen; fields of entries are for schemas."""
+    parts: dict[str, list[Value]] = defaultdict(list)
+    for part in _parts(make()):
+        parts[part.name].append(part)
+    for name, places in parts.items():
+        for place in dict.fromkeys((places[0], places[len(places) // 2], places[-1])):
+            if not told.get(name):
+                failed = _failed(make(), place, GONE, folder)
+                told.update({} if failed is None else {name: bool(failed)})
+
+
 def _failed(story: Story, place: Value, new: Any, folder: Path) -> list[str] | None:
     """The checks that see it; None where nothing that fits could be made around it."""
-    _put(story, place, new)
+    try:
+        _put(story, place, new)
+    except (LookupError, TypeError):
+        return None
     shutil.rmtree(folder, ignore_errors=True)
     try:
         story.write(folder)
@@ -71,16 +90,37 @@ def _failed(story: Story, place: Value, new: Any, folder: Path) -> list[str] | N
 
 
 def _values(story: Story) -> Iterator[Value]:
-    bodies: list[tuple[int | str | None, str, Any]] = [
-        (number, step.kind, step.body) for number, step in enumerate(story.steps) if isinstance(step, Step)
-    ]
-    bodies += [(None, "design", story.design)]
-    bodies += [(name, "manifest", manifest) for name, manifest in story.manifests.items()]
-    for where, kind, body in bodies:
+    for where, kind, body in _bodies(story):
         for road, leaf in _leaves(body):
             settled = story.settled(leaf)
             for below, value in _leaves(settled):
                 yield Value(where, kind, road, below, value)
+
+
+def _parts(story: Story) -> Iterator[Value]:
+    for where, kind, body in _bodies(story):
+        for road, part in _all(body):
+            late = [below for below, _ in _all(story.settled(part))] if isinstance(part, Late) else []
+            for below in ([()] if road else []) + [each for each in late if each]:
+                whole = (*road, *below)
+                if where is None or isinstance(where, str) or type(whole[-1]) is int or whole[-2:-1][:1] in _FREE_FORM:
+                    yield Value(where, kind, road, below)
+
+
+def _bodies(story: Story) -> list[tuple[int | str | None, str, Any]]:
+    bodies: list[tuple[int | str | None, str, Any]] = [
+        (number, step.kind, step.body) for number, step in enumerate(story.steps) if isinstance(step, Step)
+    ]
+    bodies += [(None, "design", story.design)]
+    return [*bodies, *((name, "manifest", manifest) for name, manifest in story.manifests.items())]
+
+
+def _all(value: Any, road: Road = ()) -> Iterator[tuple[Road, Any]]:
+    """A value and all parts of it, but for those of what is worked out late."""
+    yield road, value
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in parts:
+        yield from _all(part, (*road, key))
 
 
 def _leaves(value: Any, road: Road = ()) -> Iterator[tuple[Road, Any]]:
@@ -124,6 +164,9 @@ def _put(story: Story, place: Value, new: Any) -> None:
     last = place.road[-1]
     before = held[last]
     late = isinstance(before, Late)
+    if new is GONE and not place.below:
+        del held[last]
+        return
     held[last] = Late(lambda story: _within(story.settled(before), place.below, new)) if late else new
 
 
@@ -133,5 +176,8 @@ def _within(value: Any, road: Road, new: Any) -> Any:
     altered = held = copy.deepcopy(value)
     for part in road[:-1]:
         held = held[part]
-    held[road[-1]] = new
+    if new is GONE:
+        del held[road[-1]]
+    else:
+        held[road[-1]] = new
     return altered

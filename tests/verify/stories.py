@@ -78,6 +78,33 @@ def full_story(signer: Signer | None = None) -> Story:
     return s
 
 
+def preregistered_story() -> Story:
+    """The full story with all that a design says of its study beside what its run needs, and a refusal waived."""
+    story = full_story()
+    design = story.design
+    design["study"]["question"] = "Does the skill help?"
+    design["stage"] |= {"lanes": 2, "deadline_sec": 3600}
+    design["baseline"] = "arm-0"
+    claim = {"id": "H1", "endpoint": "solved", "compare": ["arm-1", "arm-0"]}
+    design["hypotheses"] = [{**claim, "test": "mcnemar", "direction": "greater", "alpha": 0.05}]
+    design["grading"] |= {"duplicate_tests": "refuse", "verifier_timeout_sec": 600}
+    limits = ("cpus", "memory_bytes", "pids", "storage_bytes")
+    design["sandbox"] |= {**dict.fromkeys(limits, 1), "rootfs": "/srv/root", "substitute": {"debian": "/srv/debian"}}
+    design["images"] = [{"name": "debian", "id": "sha256:1"}]
+    design["tasks"][0]["cluster"] = "first"
+    skill = {"name": "house-rules", "sha256": "1" * 64}
+    file = {"kind": "file", "mode": "644", "path": "SKILL.md", "sha256": "2" * 64, "size": 9}
+    design["arms"][1]["skills"] = [{**skill, "path": "skills/house-rules", "files": [file]}]
+    arms = {step.body["attempt"]: step.body["arm"] for step in story.entries() if step.kind == "attempt.admitted"}
+    for step in story.entries():
+        if step.kind == "agent.started" and arms[step.body["attempt"]] == "arm-1":
+            step.body["skills"] = [skill]
+    manifest = story.manifests["manifests/0002.json"]
+    manifest["refusals"] = [{"reason": "git_dirty", "guard": "git", "message": "dirty", "waivable": True}]
+    manifest["waivers"] = {"requested": ["git_dirty"], "used": ["git_dirty"]}
+    return story
+
+
 def random_story(seed: int) -> Story:
     """A sound run of any shape: interrupted, drained, replaced, resumed, whole or not."""
     rng = random.Random(seed)
