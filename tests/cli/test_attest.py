@@ -81,7 +81,9 @@ def test_what_is_attested_verifies_with_and_without_the_run(
     proctor, own: Path, key: OperatorKey, tmp_path: Path
 ) -> None:
     file = tmp_path / "x.dsse.json"
-    assert proctor("attest", own, "-o", file).out == f"{file}\n"
+    made = proctor("attest", own, "-o", file)
+    assert made.out == f"{file}\n"
+    assert proctor(*shlex.split(made.err.splitlines()[-1])[2:]).status == 0, "as it says that it is checked"
     for more in ([], [own]):
         said = proctor("verify", file, *more, "--key", key.fingerprint, "--json")
         assert said.status == 0 and said.json()["exit_status"] == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -36,10 +37,19 @@ def test_a_trial_by_its_words_and_by_its_id(proctor, run: Path, tmp_path: Path) 
     assert (tmp_path / "cache/proctor/proofs").is_dir()
 
 
+def checks(proctor, said: str) -> None:
+    """The command that is told to check a file does."""
+    (line,) = said.splitlines()
+    assert line.startswith("verify     proctor verify ")
+    assert proctor(*shlex.split(line)[2:]).status == 0
+
+
 def test_into_a_file_which_is_no_part_of_a_run(proctor, run: Path, tmp_path: Path) -> None:
     said = proctor("prove", run, "alpha/plain", "-o", tmp_path / "x.tlog-proof")
     assert said.status == 0 and said.out == f"{tmp_path}/x.tlog-proof\n"
     assert (tmp_path / "x.tlog-proof").read_text() == proctor("prove", run, "alpha/plain").out
+    checks(proctor, said.err)
+    checks(proctor, proctor("prove", run, "--since", notes(run)[0], "-o", tmp_path / "x.tlog-consistency").err)
     inside = proctor("prove", run, "alpha/plain", "-o", run / "x.tlog-proof")
     assert inside.status == 3 and "output_unwritable" in inside.err
 

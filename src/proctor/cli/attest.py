@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from proctor.cli.common import json_option, own_key, print_json, run_argument
+from proctor.cli.common import json_option, own_key, print_json, run_argument, say
 from proctor.cli.opened import opened
 from proctor.cli.words import PATH, WORD
 
@@ -43,7 +43,7 @@ def attest(run: Path, output: Path, authority: str | None, roots: Path | None, a
     program, which is run first, found. Needs the extra `attest`. Check it with `proctor verify FILE RUN --key KEY`.
     """
     from proctor.report.output import replaced
-    from proctor.report.text import safe
+    from proctor.report.text import command, safe, short_path
     from proctor.runner.attest import TimestampAuthority
     from proctor.runner.attest import attest as made_of
 
@@ -66,3 +66,5 @@ def attest(run: Path, output: Path, authority: str | None, roots: Path | None, a
     click.echo(safe(str(output)))
     if attestation.stamped is not None:
         click.echo(safe(str(beside)))
+    words = ("proctor", "verify", short_path(output), short_path(run), "--key", key.fingerprint)
+    say(f"verify     {safe(command(*words))}")

@@ -61,9 +61,21 @@ def prove(run: Path, trial: str | None, since: Path | None, output: Path | None,
         print_json({**made.as_record(), "path": None if output is None else str(output)})
     elif output is not None:
         click.echo(safe(str(output)))
+        _say_how_to_check(folder, output, since)
     else:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
+
+
+def _say_how_to_check(run: RunFolder, file: Path, since: Path | None) -> None:
+    from proctor.admission.admitted import admitted_of
+    from proctor.report.text import command, safe, short_path
+
+    key, words = admitted_of(run)["key"], ["verify", short_path(file)]
+    # a consistency proof does not hold its key: the whole one is needed
+    words += ["--key", str(key["fingerprint" if since is None else "vkey"])]
+    words += [] if since is None else ["--since", short_path(since)]
+    say(f"verify     {safe(command('proctor', *words))}")
 
 
 def _receipt(run: RunFolder, text: str, cache: Path) -> TrialReceipt:
