@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from builder import Story
 from money_stories import money_story
-from plants import Plants
-from steps import Step
+from plants import Alter, Plants
+from steps import Late, Step
 
+SOUND: list[Alter] = []
 PLANTS = Plants()
 plant = PLANTS.before_sealing
 ROWS = Plants(money_story)
@@ -77,6 +78,13 @@ def _(s: Story) -> None:
     s.move_after(s.find("attempt.graded", attempt=attempt), s.find("agent.ended", attempt=attempt))
 
 
+@plant_of_rows("attempts.phases", "an agent ends when its attempt, which was not paid for, has its grade")
+def _(s: Story) -> None:
+    graded = s.find("attempt.graded", reason="ceiling_reached")
+    ended = s.find("agent.ended").body
+    s.insert_after(graded, Step("agent.ended", {**ended, "attempt": graded.body["attempt"]}))
+
+
 @plant_of_rows("attempts.phases", "an answer is scored before its agent has ended")
 def _(s: Story) -> None:
     attempt = str(s.find("answer.scored").body["attempt"])
@@ -103,6 +111,19 @@ def _(s: Story) -> None:
     attempt = _verified(s)
     s.move_after(s.find("verifier.ended", attempt=attempt), s.find("attempt.files", attempt=attempt))
     s.move_after(s.find("attempt.files", attempt=attempt), s.find("verifier.ended", attempt=attempt))
+
+
+def _files_of_the_agent_come_first(s: Story) -> None:
+    attempt = _verified(s)
+    folder = f"{s.find('attempt.admitted', attempt=attempt).body['folder']}/"
+    s.files[f"{folder}agent/notes.txt"] = b"what it noted"
+    named = Late(lambda s: [s.fact(folder, "agent/notes.txt", role="source")])
+    s.insert_before(
+        s.find("verifier.ended", attempt=attempt), Step("attempt.files", {"attempt": attempt, "files": named})
+    )
+
+
+SOUND.append(_files_of_the_agent_come_first)
 
 
 @plant("attempts.phases", "the agent's world is ready before it starts")

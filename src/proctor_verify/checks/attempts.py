@@ -153,10 +153,10 @@ def _of_world(attempt: OpenAttempt, body: dict[str, Any]) -> str | None:
     role = body["role"]
     if attempt.verifier_world if role == "verifier" else attempt.agent_world:
         return f"starts another world for the {role} of {attempt.id}"
-    if role == "verifier" and attempt.verifier_ended is not None:
-        return f"starts a world for the verifier of {attempt.id}, which has ended"
-    # said by worlds.planned where its agent has started
-    if role == "agent" and attempt.boundary and not attempt.agent_started:
+    if role == "verifier":
+        ended = attempt.verifier_ended is not None
+        return f"starts a world for the verifier of {attempt.id}, which has ended" if ended else None
+    if attempt.boundary and not attempt.agent_started:  # said by worlds.planned where its agent has started
         return f"starts a world for the agent of {attempt.id}, which was said to be ready before"
     return None
 
