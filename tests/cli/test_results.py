@@ -115,6 +115,8 @@ async def test_results_say_which_agent_they_are_of(proctor, tmp_path: Path) -> N
     for command in ("results", "show"):
         assert of_it in proctor(command, tmp_path / "one").out.splitlines()
         assert proctor(command, tmp_path / "one", "--json").json()["agents"] == {"plain": "oracle"}
+    assert proctor("report", tmp_path / "one", "-o", tmp_path / "page.html").status == 0
+    assert "oracle (the task&#39;s own solution, so" in (tmp_path / "page.html").read_text()
     await make_run(tmp_path / "two", with_agents(plain="oracle", other="toolloop"))
     lines = proctor("results", tmp_path / "two").out.splitlines()
     at = next(number for number, line in enumerate(lines) if line.startswith("agents     plain: oracle"))

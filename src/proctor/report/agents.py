@@ -17,16 +17,19 @@ def agents_record(design: Design) -> dict[str, str]:
     return {arm.name: design.agent_of(arm.name).name for arm in design.arms}
 
 
-def agent_lines(design: Design) -> list[str]:
+def agents_text(design: Design) -> list[str]:
     """For people: one agent, or what each arm has."""
     told = {arm.name: _told(design, arm.name) for arm in design.arms}
     if len(set(told.values())) == 1:
-        return field("agent", next(iter(told.values())))
-    return [line for number, (arm, text) in enumerate(told.items()) for line in _of_arm(number, arm, text)]
+        return [next(iter(told.values()))]
+    return [f"{safe(arm)}: {text}" for arm, text in told.items()]
 
 
-def _of_arm(number: int, arm: str, text: str) -> list[str]:
-    return field("" if number else "agents", f"{safe(arm)}: {text}")
+def agent_lines(design: Design) -> list[str]:
+    """The same in lines."""
+    told = agents_text(design)
+    name = "agent" if len(told) == 1 else "agents"
+    return [line for number, text in enumerate(told) for line in field("" if number else name, text)]
 
 
 def _told(design: Design, arm: str) -> str:

@@ -18,6 +18,7 @@ from jinja2 import Environment, StrictUndefined
 from proctor.analysis.interval import Interval
 from proctor.core.reasons import Reason
 from proctor.evidence.spent import Spent
+from proctor.report.agents import agents_text
 from proctor.report.anchored import anchored, anchored_lines
 from proctor.report.cells import CellResult, cells
 from proctor.report.compared import amount_text, decision_text, finds_text, names, p_text, range_text
@@ -69,6 +70,7 @@ def context(reading: Reading) -> dict[str, Any]:
         "ended": _ending(reading),
         "facts": [
             ("tasks", f"{len(design.tasks):,}"),
+            ("agent", _cut("; ".join(agents_text(design)))),
             ("arms", ", ".join(_cut(arm.name) for arm in design.arms)),
             ("models", ", ".join(_cut(model.name) for model in design.models) or "none"),
             ("epochs", str(design.stage.epochs)),

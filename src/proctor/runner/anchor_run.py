@@ -73,7 +73,8 @@ def anchor_run(run: RunFolder, *, git: str | None = None, drop: Path | None = No
             asked,
             had=had,
             receipted=[place for place in left if _may_have_receipt(place, own, stand)],
-            patience=Patience(),
+            # a folder that is not there does not come by itself while a person waits
+            patience=Patience(tries=1) if all(place.kind is AnchorKind.DROP for place in asked) else Patience(),
             deadline_sec=DEADLINE_SEC,
         )
         with told_to_do_it_again("anchor it"):
