@@ -130,7 +130,9 @@ def _name(folder: Path) -> str:
     """The folder's name with nothing in it that a study's name may not have."""
     import re
 
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", folder.resolve().name).strip("-._")[:60] or "study"
+    from proctor.core.files import last_name
+
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", last_name(folder)).strip("-._")[:60] or "study"
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:

@@ -26,3 +26,11 @@ def read_regular(where: Path, cap: int) -> bytes | None:
     finally:
         os.close(fd)
     return data if len(data) <= cap else None
+
+
+def last_name(path: Path) -> str:
+    """The name of what a path leads to; empty where links lead round in a circle, or the current folder is gone."""
+    try:
+        return path.resolve().name
+    except (OSError, RuntimeError):
+        return ""

@@ -14,7 +14,7 @@ from proctor.admission.finish import Stop, listen_again
 from proctor.admission.gather import RUNS
 from proctor.admission.spending import Confirm, nobody
 from proctor.core.exits import Exit
-from proctor.core.files import NO_SPACE
+from proctor.core.files import NO_SPACE, last_name
 from proctor.core.reasons import Reason
 from proctor.core.refusal import Refusal
 from proctor.core.sandboxes import SandboxChoice
@@ -106,7 +106,7 @@ def runs_folder(beside: Path) -> Path:
 
 
 def _stages(how: Launch, study: Path, beside: Path) -> tuple[str, list[str]]:
-    fallback = (beside.resolve().name or "study", [how.stage or "main"])
+    fallback = (last_name(beside) or "study", [how.stage or "main"])
     try:
         loaded = read_study(study, how.tables)
     except Refusal as refusal:

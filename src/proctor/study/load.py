@@ -119,8 +119,9 @@ def _bytes(path: Path) -> tuple[Path, bytes]:
             raise Refusal(
                 Reason.STUDY_NOT_FOUND, "there is no study file there", path=str(file), required=f"a {FILE_NAME}"
             )
-        with file.open("rb") as opened:
-            data = opened.read(MAX_BYTES + 1)
+        # some files of a system are plain, and wait for what may never come: then they hold nothing
+        with open(file, "rb", opener=_at_once) as opened:
+            data = opened.read(MAX_BYTES + 1) or b""
     except OSError as error:
         what = f"the study file cannot be read: {os.strerror(error.errno or 0)}"
         raise Refusal(Reason.STUDY_UNREADABLE, what, path=str(path)) from error
@@ -128,6 +129,10 @@ def _bytes(path: Path) -> tuple[Path, bytes]:
         what = "the study file is larger than any study"
         raise Refusal(Reason.STUDY_UNREADABLE, what, path=str(file), required={"bytes": MAX_BYTES})
     return file, data
+
+
+def _at_once(name: str, flags: int) -> int:
+    return os.open(name, flags | os.O_NONBLOCK)
 
 
 def _tables(data: bytes, file: Path) -> dict[str, Any]:

@@ -1,0 +1,40 @@
+"""Paths that lead nowhere, or to what waits: each command says so, and none crashes or waits."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LOOPS = ("loop", "loop/x")
+
+
+def _proctor(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "proctor", *words],
+        cwd=folder,
+        env={**os.environ, "XDG_CONFIG_HOME": str(folder / "config")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("path", LOOPS)
+@pytest.mark.parametrize("command", ["run", "check", "plan", "new"])
+def test_links_that_lead_round_in_a_circle(command: str, path: str, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    ended = _proctor(tmp_path, command, path)
+    assert ended.returncode in (2, 3) and "Traceback" not in ended.stderr, ended.stderr
+    assert path in ended.stdout + ended.stderr
+
+
+@pytest.mark.skipif(not os.access("/proc/kmsg", os.R_OK), reason="nothing here is plain and waits")
+def test_a_plain_file_that_waits_holds_nothing(tmp_path: Path) -> None:
+    ended = _proctor(tmp_path, "check", "/proc/kmsg")
+    assert ended.returncode == 3 and "Traceback" not in ended.stderr
+    assert "is needed and not there" in ended.stdout + ended.stderr
