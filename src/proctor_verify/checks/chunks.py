@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -30,7 +31,7 @@ class Chunks(Check):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         # one map may be large, and named very often
-        self._known: dict[tuple[Any, ...], int | str | None] = {}
+        self._last_of = lru_cache(REMEMBERED)(self._last)
 
     def entry(self, entry: Entry) -> None:
         ref, response = entry.body["chunks"], entry.body["response"]
@@ -46,23 +47,21 @@ class Chunks(Check):
             self.fail_at(entry, f"the chunk map of {entry.body['exchange']} {fault}")
 
     def _fault(self, ref: dict[str, Any], size: int) -> str | None:
-        key = identity(ref)
-        found = self._known[key] if key in self._known else self._last(ref)
-        if len(self._known) < REMEMBERED:
-            self._known[key] = found
+        found = self._last_of(identity(ref))
         if isinstance(found, int) and found >= size:
             return f"begins a chunk at {found}, and the response has {size} bytes"
         return found if isinstance(found, str) else None
 
-    def _last(self, ref: dict[str, Any]) -> int | str | None:
+    def _last(self, frame: tuple[Any, ...]) -> int | str | None:
         """Where the last chunk of a map begins; else what is wrong with it, None where another check says so."""
-        if ref["size"] > MAX_FRAME or ref["length"] > 2 * MAX_FRAME:
+        _, size, pack, offset, length, encoding, _ = frame
+        if size > MAX_FRAME or length > 2 * MAX_FRAME:
             return None  # said by packs.frames
         try:
-            stored = self.run.folder.read_part(f"packs/{ref['pack']}", ref["offset"], ref["length"])
+            stored = self.run.folder.read_part(f"packs/{pack}", offset, length)
         except Unreadable:
             return None  # said by packs.frames
-        content = stored if ref["encoding"] == "raw" else inflated(stored, ref["size"])
+        content = stored if encoding == "raw" else inflated(stored, size)
         if content is None:
             return None  # said by packs.frames
         if _MAP.fullmatch(content) is None:
