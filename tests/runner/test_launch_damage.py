@@ -10,6 +10,7 @@ import pytest
 
 from fake_worlds import write_study
 from launching import Place, check_run, manifests, refusals_of
+from proctor.admission.admitted import MAX_ABANDONED
 from proctor.core.exits import Exit
 from proctor.core.reasons import Reason
 
@@ -104,3 +105,19 @@ def test_what_one_entry_can_tell_of_is_set_aside(place: Place, run: Path) -> Non
     assert place.resume(run).exit is Exit.DONE
     assert len(list(run.glob("quarantine/*/packs/stray-*"))) == 150
     check_run(run)
+
+
+@pytest.mark.parametrize(("count", "gone_on_with"), [(MAX_ABANDONED, True), (MAX_ABANDONED + 1, False)])
+def test_manifests_of_more_invocations_than_one_entry_can_name(
+    place: Place, run: Path, count: int, gone_on_with: bool
+) -> None:
+    journal = (run / "journal.jsonl").read_bytes()
+    for number in range(2, count + 2):
+        (run / f"manifests/{number:04d}.json").write_bytes(b"torn")
+    end = place.resume(run)
+    assert (end.exit is Exit.DONE) == gone_on_with
+    if gone_on_with:
+        check_run(run)
+    else:
+        assert [(refusal.reason, refusal.observed) for refusal in end.refusals] == [(Reason.EVIDENCE_DAMAGED, count)]
+        assert (run / "journal.jsonl").read_bytes() == journal

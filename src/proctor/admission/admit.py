@@ -285,7 +285,5 @@ def _abandoned(run: RunFolder, past: RunState | None, own: ManifestHandle) -> li
     return [
         manifest.file.named()
         for manifest in run.manifests()
-        if manifest.file.path != own.path
-        and manifest.file.path not in bound
-        and (manifest.body is None or manifest.body.get("verdict") != "refused")
+        if manifest.file.path != own.path and manifest.file.path not in bound and manifest.is_open
     ]

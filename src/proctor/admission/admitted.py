@@ -12,6 +12,9 @@ from proctor.evidence.kinds import Kind
 from proctor.evidence.reader import read_entries
 from proctor.evidence.runfolder import MANIFEST_NAME, RunFolder
 
+# As many as one entry has room for, and more than anybody's processes leave one after the other.
+MAX_ABANDONED = 400
+
 
 def admitted_of(run: RunFolder) -> Mapping[str, Any]:
     """The body of its `run.admitted`.
@@ -26,15 +29,22 @@ def admitted_of(run: RunFolder) -> Mapping[str, Any]:
 
 
 def require_manifests(run: RunFolder, bound: Mapping[str, str]) -> None:
-    """See that each manifest that the journal names stands as it was written; `bound` has SHA-256 by path.
+    """See that each manifest that the journal names stands as it was written, and that an entry can name the others.
+
+    `bound` has SHA-256 by path.
 
     Raises:
         Refusal: `evidence_damaged`, `evidence_unreadable`.
     """
-    stand = {manifest.file.path: manifest.file.sha256 for manifest in run.manifests()}
+    found = run.manifests()
+    stand = {manifest.file.path: manifest.file.sha256 for manifest in found}
     for path, sha256 in bound.items():
         if stand.get(path) != sha256:
             raise damaged("a manifest is not what its entry names, or is missing", path, stand.get(path), sha256)
+    left = [manifest.file.path for manifest in found if manifest.file.path not in bound and manifest.is_open]
+    if len(left) > MAX_ABANDONED:
+        message = "more manifests stand there that no entry names than processes leave that die: move them away"
+        raise damaged(message, f"{left[0]} …", observed=len(left), required=MAX_ABANDONED)
 
 
 def last_named(run: RunFolder) -> int:

@@ -57,6 +57,11 @@ class Manifest:
         """Whether its invocation has not come to a verdict (yet)."""
         return self.body is None or self.body.get("verdict") == "pending"
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it is no record of a refusal: then an entry names it."""
+        return self.body is None or self.body.get("verdict") != "refused"
+
 
 class RunFolder:
     """Paths of a run, and durable writes of small files into it. Making one touches nothing."""
