@@ -38,3 +38,26 @@ def test_a_plain_file_that_waits_holds_nothing(tmp_path: Path) -> None:
     ended = _proctor(tmp_path, "check", "/proc/kmsg")
     assert ended.returncode == 3 and "Traceback" not in ended.stderr
     assert "is needed and not there" in ended.stdout + ended.stderr
+
+
+# it is gone before the command looks: a process may be started in no folder at all
+_GONE = "import os, runpy; os.rmdir(os.getcwd()); runpy.run_module('proctor', run_name='__main__', alter_sys=True)"
+
+
+@pytest.mark.parametrize(
+    "words", [("doctor",), ("tasks", "list", "t"), ("run", "s"), ("results", "r"), ("verify", "r")]
+)
+def test_in_a_folder_that_is_gone(words: tuple[str, ...], tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    ended = subprocess.run(
+        [sys.executable, "-c", _GONE, *words],
+        cwd=here,
+        env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path / "config")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode in (2, 3) and "Traceback" not in ended.stderr, ended.stderr
+    assert ended.stderr or ended.stdout

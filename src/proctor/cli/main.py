@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -123,7 +124,21 @@ def _call() -> int:
         return Exit.REFUSED
     except (KeyboardInterrupt, click.Abort):
         return Exit.INTERRUPTED
+    except FileNotFoundError:
+        if _stands_somewhere():
+            raise
+        click.UsageError("The current folder is gone: go to one that is there.").show(sys.stderr)
+        return Exit.USAGE
     return status if isinstance(status, int) else Exit.DONE
+
+
+def _stands_somewhere() -> bool:
+    """Whether the current folder still is one: relative paths mean nothing else."""
+    try:
+        Path.cwd()
+    except OSError:
+        return False
+    return True
 
 
 if __name__ == "__main__":
