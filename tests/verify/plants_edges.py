@@ -139,6 +139,15 @@ def _(s: Story) -> None:
     s.move_before(s.find("agent.started", attempt=lost), resumed)
 
 
+@plant("attempts.joined", "an attempt in the folder of another trial's, whose files it does not name")
+def _(s: Story) -> None:
+    lost = s.find("attempt.ended", outcome="lost").body["attempt"]
+    admitted = s.find("attempt.admitted", attempt=lost).body
+    del s.files[f"{admitted['folder']}/agent/stdout.log"]
+    s.drop(s.find("attempt.files", attempt=lost))
+    admitted["folder"] = s.find("attempt.admitted").body["folder"]
+
+
 def _renamed(s: Story, attempt: str, new: str) -> None:
     """An attempt at a question row by another id, wherever it is named."""
 

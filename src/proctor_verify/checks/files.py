@@ -11,7 +11,9 @@ from proctor_verify.anchors import is_receipt_name
 from proctor_verify.aside import InOrder
 from proctor_verify.check import Check
 from proctor_verify.checks.manifests import is_manifest_name
+from proctor_verify.design import NO_TRIAL
 from proctor_verify.errors import Unreadable
+from proctor_verify.facts import OpenAttempt
 from proctor_verify.folder import NotThere, is_safe
 from proctor_verify.journal import Entry
 from proctor_verify.report import SHOWN_FINDINGS
@@ -93,7 +95,7 @@ class Unlisted(Check):
             self._quarantined.update(named["path"] for named in entry.body["quarantined"])
         elif entry.kind == "attempt.ended":
             attempt = self.run.open.get(entry.body["attempt"])
-            if attempt is not None and not attempt.is_row and is_safe(attempt.folder):
+            if attempt is not None and not attempt.is_row and is_safe(attempt.folder) and self._is_own(attempt):
                 self._search(_below(self.run, attempt.folder, attempt.files))
         else:
             for name in BLOB_FIELDS[entry.kind]:
@@ -113,6 +115,11 @@ class Unlisted(Check):
         self._search(_below(self.run, "blobs", self._blobs))
         self._search(_below(self.run, "quarantine", {path.removeprefix("quarantine/") for path in self._quarantined}))
         self._search(self._trials())
+
+    def _is_own(self, attempt: OpenAttempt) -> bool:
+        """Whether it stands in its trial's folder; what it says otherwise is for attempts.joined."""
+        mark = folder_mark(attempt.folder.split("/")[1:2])
+        return attempt.trial == NO_TRIAL or self.trials.folders[attempt.trial] == mark
 
     def _search(self, strangers: Iterator[_Stranger]) -> None:
         """Take in what a search finds: sorted, so that a report does not depend on the order of a file system."""

@@ -52,13 +52,15 @@ export class Attempts {
     }
     const trial = design.trials.get(body.trial) ?? null;
     report.look("attempts.joined");
+    const slug = body.folder.split("/")[1] ?? "";
+    if (trial !== null && slug.endsWith(`-${trial.id.slice(0, 8)}`)) state.trial(trial.id).name ??= slug;
     const wrong = trial === null ? "is of no planned trial" : this.#misplaced(body, trial, state);
     if (wrong !== null) report.fail("attempts.joined", `${where}: ${body.attempt} ${wrong}`);
     const attempt = new Attempt(body, trial, state.opening, trial === null ? null : design.rows.has(trial.task));
     if (trial !== null) {
       const seen = state.trial(trial.id);
       report.look("attempts.numbered");
-      const fault = this.#misnumbered(body, seen, state);
+      const fault = seen.final === null ? this.#misnumbered(body, seen, state) : null;
       if (fault !== null) report.fail("attempts.numbered", `${where}: ${body.attempt} ${fault}`);
       if (seen.final !== null) report.fail("finals.one", `${where}: ${body.attempt} comes after its trial's final`);
       this.blocks.attempt(attempt, where, state);
@@ -84,11 +86,10 @@ export class Attempts {
       return "is of another task, model, arm or epoch than its trial";
     }
     if (body.block !== trial.block.index) return `names block ${body.block}`;
+    const seen = state.trial(trial.id);
     const folder = /^trials\/([^/]*)\/([0-9]+)$/.exec(body.folder);
     if (folder === null || !folder[1].endsWith(`-${trial.id.slice(0, 8)}`)) return "has a folder of another name";
     if (folder[2] !== String(body.number)) return "has the folder of another number";
-    const seen = state.trial(trial.id);
-    seen.name ??= folder[1];
     return seen.name === folder[1] ? null : "has another folder than the attempts before";
   }
 
@@ -204,7 +205,8 @@ export class Attempts {
     // Without a world for the verifier a grade is never isolated, also where the design's word for it is absent.
     const shared = design === null ? ["shared", "live"] : [design.value.grading.assurance ?? null];
     const may = attempt.verifierWorld ? ["isolated"] : shared;
-    if (body.assurance !== assurance || (assurance !== null && !may.includes(body.assurance))) {
+    const fits = assurance === null ? !attempt.verifierWorld : may.includes(body.assurance);
+    if (body.assurance !== assurance || !fits) {
       report.fail("attempts.assured", `${where}: ${body.assurance}, where the verifier's is ${assurance}, and not of its world`);
     }
   }
