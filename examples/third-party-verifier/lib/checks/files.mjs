@@ -110,11 +110,9 @@ export class Files {
       folders.set(folder.split("/").slice(0, 2).join("/"), true);
     }
     // the folder of an attempt that names another one stands with those of its trial: attempts.joined says so
-    for (const { name, attempts, last } of state.trials.values()) {
-      for (let number = 0; name !== null && !last.row && number < attempts; number += 1) {
-        const own = `trials/${name}/${number}`;
-        if (!folders.has(own)) folders.set(own, false);
-      }
+    for (const { trial, row, admitted } of state.attempts.values()) {
+      const own = trial === null ? "" : `trials/${state.trial(trial.id).name}/${admitted.number}`;
+      if (trial !== null && !row && !folders.has(own)) folders.set(own, false);
     }
     for (const place of places) this.named.add(place);
     const files = new Set(["design.json", "journal.jsonl", "lock", "withheld.json"]);
