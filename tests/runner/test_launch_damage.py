@@ -121,3 +121,14 @@ def test_manifests_of_more_invocations_than_one_entry_can_name(
     else:
         assert [(refusal.reason, refusal.observed) for refusal in end.refusals] == [(Reason.EVIDENCE_DAMAGED, count)]
         assert (run / "journal.jsonl").read_bytes() == journal
+
+
+def test_lines_of_which_blocks_never_reached_the_disk_are_set_aside(place: Place, run: Path) -> None:
+    journal = run / "journal.jsonl"
+    whole = journal.stat().st_size
+    with journal.open("ab") as file:
+        # zeros up to the end of a block, and then the rest of a group that was written together
+        file.write(bytes(512 - whole % 512) + b'"}\n')
+    assert place.resume(run).exit is Exit.DONE
+    check_run(run)
+    assert [file.name for file in run.glob("quarantine/*/*")] == ["journal.jsonl"]

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from proctor.admission.admitted import admitted_of, first_request, last_named, require_manifests
@@ -239,7 +240,9 @@ def _look(run: RunFolder, resuming: bool, locked: Refusal | None) -> tuple[Folde
     try:
         found = scan(run)
         require_room(run, found)
-        past = RunState.of(held(run, read_entries(run.journal_path, validate=False)))
+        # what is torn behind them is set aside when the journal is opened
+        whole = islice(read_entries(run.journal_path, validate=False), found.chain.size)
+        past = RunState.of(held(run, whole))
         design = read_design(run.design_path)
         if past.admitted is None or past.admitted["design_sha256"] != design.sha256:
             raise Refusal(
