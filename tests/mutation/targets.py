@@ -29,6 +29,7 @@ CHECKS: Mapping[str, tuple[str, ...]] = {
     "proctor_verify.checks.heads": ("verify/test_heads.py", "verify/test_witnesses.py"),
     "proctor_verify.checks.journal": ("verify/test_findings.py", "verify/test_stretches.py"),
     "proctor_verify.checks.keys": ("verify/test_witnesses.py",),
+    "proctor_verify.checks.manifests": ("verify/test_manifest_places.py",),
     "proctor_verify.checks.packs": ("verify/test_frames.py",),
 }
 # Guards and what they lean on. Modules of guards are found by their registries, and judged by the first of these.
