@@ -86,4 +86,9 @@ def _(s: Story) -> None:
     _mapped(s, {**_frame(s, b"[]", gzip.compress(b"[]", mtime=0)), "size": 3})
 
 
+@plant("packs.frames", "no map, and other bytes than it says")
+def _(s: Story) -> None:
+    _mapped(s, {**_frame(s, b"[]", b"[]", "raw"), "blob": sha256(b"{}")})
+
+
 SOUND = (as_many_chunks_as_there_may_be,)

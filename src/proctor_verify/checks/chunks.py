@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
@@ -54,7 +55,7 @@ class Chunks(Check):
 
     def _last(self, frame: tuple[Any, ...]) -> int | str | None:
         """Where the last chunk of a map begins; else what is wrong with it, None where another check says so."""
-        _, size, pack, offset, length, encoding, _ = frame
+        blob, size, pack, offset, length, encoding, _ = frame
         if size > MAX_FRAME or length > 2 * MAX_FRAME:
             return None  # said by packs.frames
         try:
@@ -62,7 +63,7 @@ class Chunks(Check):
         except Unreadable:
             return None  # said by packs.frames
         content = stored if encoding == "raw" else inflated(stored, size)
-        if content is None:
+        if content is None or sha256(content).hexdigest() != blob:
             return None  # said by packs.frames
         if _MAP.fullmatch(content) is None:
             return "is not canonical JSON of pairs that begin with [0,0]"
