@@ -107,9 +107,8 @@ def _claims(run: Run, seen: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     but = ", but for what is withheld" if run.withheld.is_copy else ""
     yield (
         "files.digests packs.frames blobs.files files.unlisted",
-        f"files: each byte stands as an entry names it{but}, and nothing else stands there, but for manifests of "
-        "refusals and receipts of the last checkpoint, which no entry names, and for what nobody looked at: names that "
-        "begin with a dot, `lock` and `scratch/`",
+        f"files: each byte stands as an entry names it{but}, and nothing else stands there but refusals' manifests, "
+        "receipts of the last checkpoint, and what nobody looked at: `lock`, `scratch/` and names that begin with a dot",
     )
     yield "summary.recomputed", "summaries: they are what the journal adds up to"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ from anchored import anchored_story, drop_beside, write_anchors
 from builder import Story
 from designs import make_design
 from money_stories import money_story
+from plants_withheld import withhold
 from primitives import canonical
-from stories import full_story
+from stories import full_story, preregistered_story
 
 from proctor_verify import verify
 from proctor_verify.report import Report
@@ -133,4 +135,14 @@ def test_of_files_no_more_is_claimed_than_entries_name(tmp_path: Path) -> None:
     story = full_story()
     report = verify(story.write(tmp_path))
     (said,) = started_with(report, "files: ")
-    assert "but for manifests of refusals and receipts of the last checkpoint, which no entry names" in said
+    assert "nothing else stands there but refusals' manifests, receipts of the last checkpoint" in said
+
+
+@pytest.mark.parametrize("make", [preregistered_story, money_story, anchored_story])
+def test_no_sentence_is_cut(make: Callable[[], Story], tmp_path: Path) -> None:
+    story = make()
+    run, copy = story.write(tmp_path / "run"), story.write(tmp_path / "copy")
+    withhold(copy)
+    for report in (verify(run, story.signer.vkey), verify(copy, story.signer.vkey)):
+        assert started_with(report, "files: ")
+        assert not [said for said in (*report.shown, *report.caveats) if said.endswith("…")]
