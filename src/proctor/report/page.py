@@ -75,7 +75,6 @@ def context(reading: Reading) -> dict[str, Any]:
             ("models", ", ".join(_cut(model.name) for model in design.models) or "none"),
             ("epochs", str(design.stage.epochs)),
             ("trials", f"{reading.state.finals:,} of {len(reading.rows):,} with a final"),
-            ("agent", design.agent.name),
             ("counts as solved", design.grading.solved),
         ],
         "modelled": money is not None,
