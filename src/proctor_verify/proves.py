@@ -108,7 +108,7 @@ def _claims(run: Run, seen: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     yield (
         "files.digests packs.frames blobs.files files.unlisted",
         f"files: each byte stands as an entry names it{but}, and nothing else stands there but refusals' manifests, "
-        "receipts of the last checkpoint, and what nobody looked at: `lock`, `scratch/` and names that begin with a dot",
+        "receipts of the last checkpoint, and what nobody looked at: `lock`, `scratch/`, names that begin with a dot",
     )
     yield "summary.recomputed", "summaries: they are what the journal adds up to"
 

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 PROGRAM = """
-import asyncio, json, os, signal, sys
+import asyncio, json, os, signal, sys, threading
 from proctor.admission.finish import Ending, Stop, run_to_the_end
 from proctor.core.exits import Exit
 from proctor.core.reasons import Reason
@@ -21,6 +21,9 @@ from proctor.core.refusal import Refusal
 
 def me(number):
     os.kill(os.getpid(), number)
+
+def elsewhere(number):
+    signal.pthread_kill(threading.get_ident(), number)
 
 async def forever(stop):
     await asyncio.Event().wait()
@@ -58,6 +61,11 @@ CASES = {
     ),
     "SIGTERM aborts": ("me(signal.SIGTERM); await forever(stop)", 143, "interrupted"),
     "SIGHUP aborts": ("me(signal.SIGHUP); await forever(stop)", 129, "interrupted"),
+    "SIGTERM that another thread takes while the loop waits": (
+        "threading.Timer(0.1, elsewhere, [signal.SIGTERM]).start(); await forever(stop)",
+        143,
+        "interrupted",
+    ),
     "SIGINT while a deadline drains aborts": (
         "stop.drain('deadline', Exit.STOPPED, Reason.STAGE_DEADLINE); me(signal.SIGINT); await forever(stop)",
         4,
@@ -78,7 +86,7 @@ def run(work: str, late: bool = False) -> tuple[int, list[object], int]:
         env={"PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     lines = done.stdout.splitlines()
     return done.returncode, json.loads(lines[-1]), len(lines)

@@ -229,8 +229,9 @@ async def test_what_fails_for_good_stops_a_run_that_requires_it(
     await each.work(each.stop.draining.wait if required else lambda: each.heard("did not take"))
     assert (each.stop.cause, each.stop.exit) == ((reason, Exit.STOPPED) if required else (None, None))
     assert each.pushes.gate.is_open is not required
-    assert {body["reason"] for body in bodies(each.run.path, Kind.ANCHOR_FAILED)} == {reason}
     (told,) = await each.end()
+    # durable by now: the stop is heard when it was posted
+    assert {body["reason"] for body in bodies(each.run.path, Kind.ANCHOR_FAILED)} == {reason}
     assert reason in told, "the other anchor has it"
     assert [receipt.anchor for receipt in receipts.standing(each.run)][-1] == "drop"
 

@@ -129,8 +129,8 @@ def test_what_is_no_key_of_a_witness_says_what_it_is(tmp_path: Path) -> None:
     path.write_text(f"public key  {VKEY}\n")
     for argument, words in (
         (theirs.verifier_key(VKEY).fingerprint, "a fingerprint is not enough"),
-        (str(tmp_path / "nothing"), "nor a file with a vkey"),
-        (str(path), "something else than one vkey"),
+        (str(tmp_path / "nothing"), "nor a file with a public key"),
+        (str(path), "something else than one public key"),
     ):
         with pytest.raises(Unreadable, match=words):
             theirs.witness_key(argument)

@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import socket
 import sys
 import threading
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -107,7 +108,8 @@ async def admit_or_stop(admission: Callable[[Stop], Awaitable[T]], stop: Stop) -
 
     stop.hear(heard)
     try:
-        return await task
+        with _woken_by_signals():
+            return await task
     except asyncio.CancelledError as fault:
         end_of_hearing()
         raise Interrupted from fault
@@ -125,9 +127,33 @@ async def run_to_the_end(work: Callable[[Stop], Awaitable[Exit]], close: Closer,
 
     stop.hear(heard)
     try:
-        return await close(await _outcome(task, stop))
+        with _woken_by_signals():
+            return await close(await _outcome(task, stop))
     finally:
         end_of_hearing()
+
+
+@contextlib.contextmanager
+def _woken_by_signals() -> Iterator[None]:
+    """A signal wakes the running loop, whichever thread the system gives it to, and however shortly before it waits.
+
+    Only the main thread's loop: no other hears signals.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        theirs.setblocking(False)
+        loop.add_reader(ours, ours.recv, 4096)
+        before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
+            loop.remove_reader(ours)
 
 
 def end_of_hearing() -> None:
