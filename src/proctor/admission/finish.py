@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
-import socket
 import sys
 import threading
 import traceback
@@ -143,17 +143,16 @@ def _woken_by_signals() -> Iterator[None]:
         yield
         return
     loop = asyncio.get_running_loop()
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ours.setblocking(False)
-        theirs.setblocking(False)
-        loop.add_reader(ours, ours.recv, 4096)
-        before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
-        try:
-            yield
-        finally:
-            signal.set_wakeup_fd(before)
-            loop.remove_reader(ours)
+    ours, theirs = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    loop.add_reader(ours, os.read, ours, 4096)
+    before = signal.set_wakeup_fd(theirs, warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        loop.remove_reader(ours)
+        os.close(theirs)
+        os.close(ours)
 
 
 def end_of_hearing() -> None:
