@@ -36,8 +36,7 @@ class CompactRange:
             subtree = _parent(left, subtree)
             at_height[height] = None
             height += 1
-            if height == len(at_height):
-                at_height.append(None)
+            at_height.extend([None] * (height + 1 - len(at_height)))
         at_height[height] = subtree
 
     def root(self) -> bytes:

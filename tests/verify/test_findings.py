@@ -94,3 +94,14 @@ def test_a_line_that_is_no_json_is_of_no_kind(tmp_path: Path) -> None:
     story = full_story()
     story.find("run.paused").raw = lambda line: b"{"
     assert _result(story, story.write(tmp_path), "journal.kinds").status.name == "PASS"
+
+
+def test_a_run_that_is_open_is_told_with_its_last_entry(tmp_path: Path) -> None:
+    story = full_story()
+    story.steps.remove(story.find("run.ended", -1))
+    story.write(tmp_path)
+    [finding] = _result(story, tmp_path, "run.ended").findings
+    assert finding.seen.startswith("run_open: the last entry is ")
+    (tmp_path / "journal.jsonl").write_bytes(b"")
+    [finding] = _result(story, tmp_path, "run.ended").findings
+    assert finding.seen.startswith("run_open: there is no entry: ")

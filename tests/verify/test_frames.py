@@ -9,6 +9,7 @@ import pytest
 from builder import Story
 from designs import make_design
 from money_stories import money_story
+from plants_withheld import withhold
 from primitives import Body, sha256
 
 # More than are remembered: what is forgotten is looked at again.
@@ -112,3 +113,16 @@ def test_a_chunk_map_that_is_named_again_is_read_once_and_held_against_each_resp
     (found,) = verify(folder, checks=[Chunks]).results
     assert (len(reads), len(ended) > 2, found.count) == (1, True, 1)
     assert "the response has 7 bytes" in found.findings[0].seen
+
+
+def test_a_chunk_map_that_is_withheld_is_not_looked_at(tmp_path: Path) -> None:
+    from proctor_verify import verify
+    from proctor_verify.checks.chunks import Chunks
+
+    s = money_story()
+    folder = s.write(tmp_path / "run")
+    (whole,) = verify(folder, checks=[Chunks]).results
+    assert whole.seen == "chunk maps: 1"
+    withhold(folder)
+    (copy,) = verify(folder, checks=[Chunks]).results
+    assert copy.seen == "no chunk maps"

@@ -191,3 +191,36 @@ def test_checks_that_join_are_those_of_the_journal() -> None:
     joining = {check.id for check in CHECKS if check.joins is not Check.joins}
     named = {"sequence", "chain", "mono", "openings", "recovered"}
     assert joining == {f"journal.{name}" for name in named}
+
+
+def _after(lines: list[bytes], at: int, like: bytes) -> list[bytes]:
+    """The same with three more entries behind the one at that place, each as it is said, at its time; all are signed."""
+    now = json.loads(lines[at])
+    more = [_with(like, time=now["time"], mono=now["mono"])] * 3
+    return _renumbered([*lines[: at + 1], *more, *lines[at + 1 :]])
+
+
+def _renumbered(lines: list[bytes]) -> list[bytes]:
+    return _chained([_with(line, seq=seq) for seq, line in enumerate(lines)])
+
+
+@pytest.mark.parametrize("what", ["no opening", "after the end", "before ends of the lost"])
+def test_what_stands_where_no_stretch_may_is_found(runs: list[tuple[Path, list[bytes]]], what: str) -> None:
+    folder, lines = runs[0]
+    kinds = [json.loads(line)["kind"] for line in lines]
+    plain = lines[kinds.index("agent.started")]
+    if what == "no opening":
+        # none of those that are left is of a run
+        damaged = _renumbered([line for line, kind in zip(lines, kinds, strict=True) if not kind.startswith("run.")])
+    elif what == "after the end":
+        damaged = _after(lines, len(lines) - 1, plain)
+        assert kinds[-1] == "run.ended"
+    else:
+        at = next(at for at, line in enumerate(lines) if json.loads(line)["body"].get("lost"))
+        damaged = _after(lines, at, plain)
+    found = _report(folder, damaged, 1 << 20)
+    assert found == _report(folder, damaged, 1 << 20, singly=True)
+    check = "journal.recovered" if what == "before ends of the lost" else "journal.openings"
+    failed = [each["check"] for each in json.loads(found)["checks"] if each["status"] == "fail"]
+    assert check in failed
+    _written(folder, lines)

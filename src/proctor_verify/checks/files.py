@@ -95,7 +95,7 @@ class Unlisted(Check):
             self._quarantined.update(named["path"] for named in entry.body["quarantined"])
         elif entry.kind == "attempt.ended":
             attempt = self.run.open.get(entry.body["attempt"])
-            if attempt is not None and not attempt.is_row and is_safe(attempt.folder) and self._is_own(attempt):
+            if attempt is not None and is_safe(attempt.folder) and self._is_own(attempt):
                 self._search(_below(self.run, attempt.folder, attempt.files))
         else:
             for name in BLOB_FIELDS[entry.kind]:
