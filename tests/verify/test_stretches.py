@@ -194,7 +194,7 @@ def test_checks_that_join_are_those_of_the_journal() -> None:
 
 
 def _after(lines: list[bytes], at: int, like: bytes) -> list[bytes]:
-    """The same with three more entries behind the one at that place, each as it is said, at its time; all are signed."""
+    """The same with three more entries like this behind the one at that place, and at its time; all are chained."""
     now = json.loads(lines[at])
     more = [_with(like, time=now["time"], mono=now["mono"])] * 3
     return _renumbered([*lines[: at + 1], *more, *lines[at + 1 :]])
