@@ -270,3 +270,12 @@ def test_what_a_checkpoint_is(text: str, reads: bool) -> None:
     found = notes.checkpoint(text.encode())
     assert (found.origin, str(found.size), found.root) == (origin, size, bytes(32))
     assert list(found.extensions) == rest[:-1]
+
+
+def test_a_file_s_name_may_be_as_long_as_a_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("k" * 64).write_text(f"{MINE.vkey}\n")
+    trusted = notes.trust_root("k" * 64)
+    assert trusted == notes.trust_root(MINE.vkey)
+    with pytest.raises(Unreadable, match="digits of a fingerprint"):
+        notes.trust_root("A" * 64)
