@@ -272,10 +272,15 @@ def test_what_a_checkpoint_is(text: str, reads: bool) -> None:
     assert list(found.extensions) == rest[:-1]
 
 
-def test_a_file_s_name_may_be_as_long_as_a_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["k" * 64, "beef"])
+def test_a_file_s_name_may_look_like_half_a_fingerprint(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("k" * 64).write_text(f"{MINE.vkey}\n")
-    trusted = notes.trust_root("k" * 64)
-    assert trusted == notes.trust_root(MINE.vkey)
+    Path(name).write_text(f"{MINE.vkey}\n")
+    assert notes.trust_root(name) == notes.trust_root(MINE.vkey)
+
+
+def test_a_fingerprint_s_digits_alone_are_told() -> None:
     with pytest.raises(Unreadable, match="digits of a fingerprint"):
         notes.trust_root("A" * 64)
