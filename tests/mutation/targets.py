@@ -26,6 +26,7 @@ CHECKS: Mapping[str, tuple[str, ...]] = {
     "proctor_verify.checks.checkpoints": ("verify/test_anchor_stories.py",),
     "proctor_verify.checks.chunks": ("verify/test_frames.py",),
     "proctor_verify.checks.files": ("verify/test_kept_from_us.py", "verify/test_findings.py"),
+    "proctor_verify.checks.finals": ("verify/test_findings.py",),
     "proctor_verify.checks.heads": ("verify/test_heads.py", "verify/test_witnesses.py"),
     "proctor_verify.checks.journal": ("verify/test_findings.py", "verify/test_stretches.py"),
     "proctor_verify.checks.keys": ("verify/test_witnesses.py",),
