@@ -16,7 +16,7 @@ from proctor_verify import notes
 from proctor_verify.anchors import Commit, Receipts
 from proctor_verify.checks import CHECKS
 from proctor_verify.contradicted import in_words, lead
-from proctor_verify.elsewhere import Asked
+from proctor_verify.elsewhere import NOTHING, Asked
 from proctor_verify.errors import Unreadable
 from proctor_verify.folder import Folder
 from proctor_verify.journal import MAX_LINE
@@ -36,7 +36,7 @@ from proctor_verify.standalone import (
     passed,
 )
 from proctor_verify.stands import NOT_ASKED, Covered, of_the_time, stands
-from proctor_verify.statements import NOTHING, Attestation, read_attestation
+from proctor_verify.statements import Attestation, read_attestation
 from proctor_verify.strictjson import loads_canonical
 from proctor_verify.verification import verify
 
@@ -97,7 +97,7 @@ def _agrees(attestation: Attestation) -> Verdict:
 def _subjects(attestation: Attestation) -> Verdict:
     if attestation.run is None:
         return not_applicable("no run was named")
-    if _signed(attestation).status is Status.FAIL:
+    if attestation.found is None:
         return _UNSIGNED
     last = _ends(attestation.run)[1]["body"]
     told = {"design.json", notes.path_of(attestation.said["checkpoint"]["size"])}

@@ -93,11 +93,14 @@ class Asked:
         return bool(self.anchors or self.since is not None or self.witnesses)
 
 
+NOTHING = Asked()
+
+
 @dataclass(frozen=True)
 class Elsewhere:
     """What was found."""
 
-    asked: Asked = Asked()
+    asked: Asked = NOTHING
     places: tuple[Place, ...] = ()
     since: Head | None = None
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proctor_verify import notes
-from proctor_verify.elsewhere import Asked
+from proctor_verify.elsewhere import NOTHING, Asked
 from proctor_verify.errors import Unreadable
 from proctor_verify.merkle import consistent
 from proctor_verify.places import RunName
@@ -17,8 +17,6 @@ from proctor_verify.standalone import FileCheck, FileReport, Verdict, cannot_tel
 from proctor_verify.stands import NOT_ASKED, Covered, of_the_time, stands
 
 START = b"old "
-
-NOTHING = Asked()
 
 TRIALS = "anything of the run's trials, or that the run as a whole holds: verify the run for that"
 AFTER = "anything that was written after the newer checkpoint"

@@ -7,7 +7,7 @@ from typing import Any
 
 from proctor_verify import notes
 from proctor_verify.design_parts import SELECTION
-from proctor_verify.elsewhere import Asked
+from proctor_verify.elsewhere import NOTHING, Asked
 from proctor_verify.errors import Unreadable
 from proctor_verify.report import Report, Status
 from proctor_verify.schema import RUN_ID
@@ -36,8 +36,6 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:proctor:run:v1"
 MAX_SIGNATURES = 64
-
-NOTHING = Asked()
 
 _STATUSES = frozenset(status.value for status in Status)
 _ENVELOPE = record(

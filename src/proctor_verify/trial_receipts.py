@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from proctor_verify import canonical, notes
-from proctor_verify.elsewhere import Asked
+from proctor_verify.elsewhere import NOTHING, Asked
 from proctor_verify.errors import Unreadable
 from proctor_verify.merkle import included, leaf_hash
 from proctor_verify.places import RunName
@@ -34,8 +34,6 @@ from proctor_verify.strictbase64 import decoded
 from proctor_verify.strictjson import loads_canonical
 
 START = b"c2sp.org/tlog-proof@"
-
-NOTHING = Asked()
 
 _FIRST_LINE = "c2sp.org/tlog-proof@v1"
 _TRIAL = record(task=TEXT, model=or_null(TEXT), arm=TEXT, epoch=FROM_ONE)

@@ -19,6 +19,14 @@ from proctor.report.text import field, plain, safe, typable
 if TYPE_CHECKING:
     from proctor.evidence.keys import OperatorKey
 
+jobs_option = click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1, max=1024),
+    metavar="N",
+    help="Attempts at once (default: the stage's lanes).",
+)
+quiet_option = click.option("--quiet", is_flag=True, help="No progress.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 # a list of hosts cannot be given on a command line
 networks = click.Choice([network.value for network in Network if network is not Network.ALLOWLIST])

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from proctor.cli.asking import asker, yes_option
-from proctor.cli.common import json_option, run_argument, say
+from proctor.cli.common import jobs_option, json_option, quiet_option, run_argument, say
 from proctor.cli.completing import waive_option
 from proctor.cli.words import PATH
 
@@ -15,16 +15,10 @@ from proctor.cli.words import PATH
 @click.command(short_help="Go on with an interrupted or paused run")
 @run_argument
 @click.option("--study", type=PATH, help="Where the study is now, if it or the run folder was moved.")
-@click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(min=1, max=1024),
-    metavar="N",
-    help="Attempts at once (default: the stage's lanes).",
-)
+@jobs_option
 @waive_option
 @yes_option
-@click.option("--quiet", is_flag=True, help="No progress.")
+@quiet_option
 @json_option
 def resume(
     run: Path,

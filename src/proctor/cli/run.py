@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from proctor.cli.asking import asker, yes_option
-from proctor.cli.common import json_option, networks, print_json, print_refusals, sandboxes, say
+from proctor.cli.common import (
+    jobs_option,
+    json_option,
+    networks,
+    print_json,
+    print_refusals,
+    quiet_option,
+    sandboxes,
+    say,
+)
 from proctor.cli.completing import agents, arms_option, limit_option, models_option, stage_option, waive_option
 from proctor.cli.streams import OutputFault, let_go
 from proctor.cli.words import PATH, TEXT
@@ -49,18 +58,12 @@ if TYPE_CHECKING:
 @limit_option
 @models_option
 @arms_option
-@click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(min=1, max=1024),
-    metavar="N",
-    help="Attempts at once (default: the stage's lanes).",
-)
+@jobs_option
 @waive_option
 @click.option("--prepare-only", is_flag=True, help="Admit and freeze, run nothing; `resume` starts it.")
 @click.option("--keep", is_flag=True, help="Keep the worlds of attempts for `proctor shell`.")
 @yes_option
-@click.option("--quiet", is_flag=True, help="No progress.")
+@quiet_option
 @json_option
 def run(study: Path | None, task: Path | None, as_json: bool, quiet: bool, yes: bool, **options: Any) -> int:
     """Run STUDY (a study.toml or its folder), or one task with --task.

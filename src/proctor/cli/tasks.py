@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from proctor.cli.common import json_option, networks, print_json, print_refusals, sandboxes, say
+from proctor.cli.common import json_option, networks, print_json, print_refusals, quiet_option, sandboxes, say
 from proctor.cli.words import PATH, TEXT
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def tasks() -> None:
 )
 @click.option("--sandbox", type=sandboxes, help="The kind of sandbox of the tasks (default: auto).")
 @click.option("--out", type=PATH, help="Where the runs go (default: runs/checks).")
-@click.option("--quiet", is_flag=True, help="No progress.")
+@quiet_option
 @json_option
 def check(paths: tuple[Path, ...], out: Path | None, quiet: bool, as_json: bool, **options: Any) -> int:
     """One verdict a path: what it is, what it needs, whether its own solution passes and doing nothing fails.
